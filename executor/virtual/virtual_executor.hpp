@@ -1,0 +1,11 @@
+#pragma once
+
+// One iteration of a plan on the virtual clock.
+
+#include "executor/executor.hpp"
+
+namespace pipeplan {
+
+Result<Execution> execute_virtually(const Schedule& schedule, const PipelineCosts& costs);
+
+}  // namespace pipeplan

@@ -1,0 +1,14 @@
+#pragma once
+
+// A digest tells whether two documents mean the same: XXH3 (64 bit) of the canonical JSON, without comments.
+
+#include <string>
+
+#include "models/base/json_file.hpp"
+
+namespace pipeplan {
+
+// "xxh3:" and 16 hexadecimal digits; equal for values that differ only in comments.
+std::string digest(const Json& json);
+
+}  // namespace pipeplan

@@ -1,0 +1,58 @@
+#include "models/layers/arena.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "models/base/assert.hpp"
+#include "models/layers/layer.hpp"
+
+namespace pipeplan {
+
+Bytes arena_bytes(Bytes bytes) { return {aligned_count<char>(bytes.value)}; }
+
+void Arena::Free::operator()(std::byte* region) const { std::free(region); }
+
+Result<Arena> Arena::reserve(Bytes capacity, const std::string& where) {
+  PIPEPLAN_ASSERT(capacity.value >= 0);
+  Arena arena;
+  arena.capacity_ = arena_bytes(capacity).value;
+  const auto size = static_cast<std::size_t>(std::max(arena.capacity_, buffer_alignment));
+  arena.region_.reset(static_cast<std::byte*>(std::aligned_alloc(buffer_alignment, size)));
+  if (arena.region_ == nullptr)
+    return fail(ErrorCode::unavailable, where,
+                fmt::format("needs {} of memory, which the system does not give", display(capacity)));
+  std::memset(arena.region_.get(), 0, size);
+  return arena;
+}
+
+std::byte* Arena::allocate(Bytes bytes, MemoryItem item) {
+  PIPEPLAN_ASSERT(bytes.value >= 0);
+  const Bytes rounded = arena_bytes(bytes);
+  in_use_[item] += rounded;
+  if (in_use_.total() > at_peak_.total()) at_peak_ = in_use_;
+  auto& blocks = reusable_[rounded.value];
+  if (!blocks.empty()) {
+    std::byte* block = blocks.back();
+    blocks.pop_back();
+    return block;
+  }
+  PIPEPLAN_ASSERT(rounded.value <= capacity_ - bumped_);
+  std::byte* block = region_.get() + bumped_;
+  bumped_ += rounded.value;
+  return block;
+}
+
+void Arena::release(std::byte* block, Bytes bytes, MemoryItem item) {
+  const Bytes rounded = arena_bytes(bytes);
+  const std::int64_t offset = block - region_.get();
+  PIPEPLAN_ASSERT(offset >= 0 && offset <= bumped_ - rounded.value && offset % buffer_alignment == 0);
+  PIPEPLAN_ASSERT(in_use_[item] >= rounded);
+  auto& blocks = reusable_[rounded.value];
+  PIPEPLAN_ASSERT(blocks.empty() || rounded.value == 0 || blocks.back() != block);
+  in_use_[item] -= rounded;
+  blocks.push_back(block);
+}
+
+}  // namespace pipeplan

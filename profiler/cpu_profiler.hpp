@@ -1,0 +1,17 @@
+#pragma once
+
+// Measures the layers on one core of this machine, where they will run: whole training micro-batches go
+// through the network, each layer's forward, backward for the input, backward for the weights and optimizer
+// step timed in turn, so that caches are as cold as in a real iteration. Sizes are read off the arena's
+// accounting.
+
+#include "profiler/profiler.hpp"
+
+namespace pipeplan {
+
+Result<Profiling> profile_on_cpu(const ModelGraph& model, const ProfileOptions& options);
+
+// The name of this machine's CPU.
+std::string cpu_device_name();
+
+}  // namespace pipeplan
