@@ -57,13 +57,6 @@ std::int64_t count_inversions(const Timeline& simulated, const SpanByOp& measure
   return inversions;
 }
 
-Json items_json(const MemoryUse& use) {
-  Json items = Json::object();
-  for (const auto& entry : spellings(MemoryItem{}))
-    items[std::string(entry.text) + "_bytes"] = use[entry.value].value;
-  return items;
-}
-
 Json compared_json(const Compared& compared) {
   return {{"predicted_ns", compared.predicted.count()},
           {"measured_ns", compared.measured.count()},
@@ -128,8 +121,8 @@ Json to_json(const Comparison& comparison) {
                               {"predicted_peak_bytes", memory.predicted.total().value},
                               {"measured_peak_bytes", memory.measured.total().value},
                               {"equal", memory.equal()},
-                              {"predicted_items", items_json(memory.predicted)},
-                              {"measured_items", items_json(memory.measured)}});
+                              {"predicted_items", memory_items_json(memory.predicted)},
+                              {"measured_items", memory_items_json(memory.measured)}});
   }
   return json;
 }

@@ -170,6 +170,13 @@ Result<void> write_directly(const std::string& path, std::string_view text) {
   return {};
 }
 
+// What open() would give a new file: mkstemp is stricter.
+mode_t mode_of_new_files() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
 bool write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -240,7 +247,7 @@ Result<void> write_text_file(const std::string& path, std::string_view text) {
   const int descriptor = ::mkstemp(temporary.data());
   if (descriptor < 0)
     return fail(ErrorCode::unavailable, path, fmt::format("cannot be written: {}", system_reason()));
-  ::fchmod(descriptor, 0644);
+  ::fchmod(descriptor, mode_of_new_files());
   const bool written = write_all(descriptor, text) && ::fsync(descriptor) == 0;
   const std::string reason = system_reason();
   const bool closed = ::close(descriptor) == 0;

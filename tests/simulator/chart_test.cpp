@@ -97,6 +97,20 @@ TEST_CASE("text_chart: a slice shows what fills most of it, and idle only where 
   CHECK(lines_of(text_chart(even, 7 + 2, false))[0] == "rank 0 0a");
   CHECK(lines_of(text_chart(even, 7 + 1, false))[0] == "rank 0 a");
   CHECK(lines_of(text_chart(even, 7 + 4, false))[0] == "rank 0 0aaa");
+  // Of the ops of one kind the longest gives the character, here the second forward of three: a hand-made
+  // timeline.
+  Timeline uneven = even;
+  uneven.makespan = Nanoseconds{10};
+  uneven.spans.clear();
+  for (const auto& [start, end] : {std::pair(0, 2), std::pair(2, 7), std::pair(7, 10)})
+    uneven.spans.push_back({{OpKind::forward, StageId{0}, id_of<MicrobatchId>(uneven.spans.size())},
+                            RankId{0},
+                            Nanoseconds{start},
+                            Nanoseconds{end}});
+  CHECK(lines_of(text_chart(uneven, 7 + 1, false))[0] == "rank 0 1");
+  uneven.spans.resize(1);
+  uneven.spans[0].end = Nanoseconds{5};  // as long as the rank idles
+  CHECK(lines_of(text_chart(uneven, 7 + 1, false))[0] == "rank 0 0");
   // Two ranks with a long latency: rank 1 idles for most of the only slice.
   const Timeline late = simulate(make_schedule(ScheduleKind::gpipe, 2, 1),
                                  test::uniform_costs(2, test::stage_times(1, 1, 0), 50))

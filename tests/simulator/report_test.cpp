@@ -36,17 +36,25 @@ TEST_CASE("summarize: 1f1b on 4 uniform stages with 8 micro-batches gives 3/11, 
 }
 
 TEST_CASE("summarize: the span bubble leaves out what is before the first and after the last op of a rank") {
-  // p = 2, m = 1, stage 0 takes nothing: rank 1 is busy from its first to its last op.
-  PipelineCosts costs = test::uniform_costs(2, test::stage_times(0, 0, 0), 50);
-  costs.times[StageId{1}] = test::stage_times(10, 10, 10);
-  const Report report = report_of(make_schedule(ScheduleKind::gpipe, 2, 1), costs);
-  CHECK(report.makespan == Nanoseconds{50 + 30 + 50});
-  CHECK(report.span == Nanoseconds{130});  // rank 0, from F0.0 to X0.0
-  CHECK(report.bubble_fraction == 1 - 30.0 / 260.0);
-  Schedule alone = make_schedule(ScheduleKind::gpipe, 1, 1);
-  const Report busy = report_of(alone, test::uniform_costs(1, test::stage_times(10, 10, 10)));
-  CHECK(busy.bubble_fraction == 0);
-  CHECK(busy.utilization == 1);
+  // p = 2, m = 1, split backwards. Rank 0 works from 0 to 14, rank 1 from 10, when F0.0 ends, to 112.
+  PipelineCosts costs = test::uniform_costs(2, test::stage_times(10, 1, 1));
+  costs.times[StageId{1}] = test::stage_times(1, 1, 100);
+  Schedule schedule{ScheduleKind::gpipe, false, 2, 1, PerId<RankId, std::vector<Op>>(2)};
+  for (const std::int32_t i : {0, 1})
+    for (const OpKind kind : {OpKind::forward, OpKind::backward_input, OpKind::backward_weight})
+      schedule.ranks[RankId{i}].push_back({kind, StageId{i}, MicrobatchId{0}});
+  const Report report = report_of(schedule, costs);
+  CHECK(report.makespan == Nanoseconds{10 + 1 + 1 + 100});
+  CHECK(report.span == Nanoseconds{1 + 1 + 100});
+  CHECK(report.bubble_fraction == (2 * 112 - (12 + 102)) / (2 * 112.0));
+  CHECK(report.bubble_fraction_span == (2 * 102 - (12 + 102)) / (2 * 102.0));
+}
+
+TEST_CASE("summarize: one rank without waits has no bubble") {
+  const Report report = report_of(make_schedule(ScheduleKind::gpipe, 1, 3),
+                                  test::uniform_costs(1, test::stage_times(10, 10, 10)));
+  CHECK(report.bubble_fraction == 0);
+  CHECK(report.utilization == 1);
 }
 
 TEST_CASE("summarize: the simulated makespan and bubbles equal the closed form for all named orders") {

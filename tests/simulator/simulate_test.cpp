@@ -324,7 +324,7 @@ TEST_CASE("simulate: times, latencies and memory that add up beyond the limitnd 
   const Schedule schedule = make_schedule(ScheduleKind::gpipe, 2, 4);
   PipelineCosts costs = test::uniform_costs(2, test::stage_times(std::int64_t{1} << 60, 1, 1));
   CHECK_FALSE(simulate(schedule, costs).has_value());
-  costs = test::uniform_costs(2, test::stage_times(1, 1, 1), std::int64_t{1} << 60);
+  costs = test::uniform_costs(2, test::stage_times(1, 1, 1), std::int64_t{1} << 59);  // 2 * 4 transfers
   CHECK_FALSE(simulate(schedule, costs).has_value());
   costs.transfers = TransferMode::ignored;
   CHECK(simulate(schedule, costs).has_value());
