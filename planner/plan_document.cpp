@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/base/version.hpp"
 #include "planner/plan.hpp"
 
 namespace pipeplan {
@@ -77,7 +78,7 @@ Json to_json(const Plan& plan) {
               {"objective", objective_json(plan.objective)},
               {"prediction", prediction_json(plan.prediction)},
               {"settings", settings_json(plan)},
-              {"pipeplan_version", PIPEPLAN_VERSION}};
+              {"pipeplan_version", version()}};
 }
 
 }  // namespace pipeplan

@@ -33,8 +33,6 @@ Result<PlanOptions> PlanFlags::options() const {
   options.transfers = mode;
   options.state.optimizer = rule;
   options.algorithm = chosen;
-  if (state_factor && !(*state_factor >= 1 && *state_factor <= 1000))
-    return bad_usage(fmt::format("--state-bytes-per-parameter-byte is {}, wanted 1 to 1000", *state_factor));
   options.state.total_factor = state_factor;
   if (!memory.empty()) {
     PIPEPLAN_TRY(limit, parse_bytes(memory, "--memory"));
