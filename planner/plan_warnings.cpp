@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace pipeplan {
 namespace {
 
@@ -36,6 +38,24 @@ std::optional<Warning> branching_model(const Plan& plan, const Profile& profile)
       {}};
 }
 
+// Each stage that uses a tied tensor holds a copy, as its layers' bytes say; the sum of the copies' gradients
+// is not planned.
+std::optional<Warning> tied_parameters(const Plan& plan, const Profile& profile) {
+  std::map<std::string, StageId> home;
+  for (const StageId stage : ids<StageId>(plan.stages.size()))
+    for (LayerId layer = plan.stages[stage].first; layer <= plan.stages[stage].last; layer = layer.next()) {
+      const auto& tied = profile.layers[layer].tied;
+      if (!tied || home.emplace(*tied, stage).first->second == stage) continue;
+      return Warning{
+          WarningCode::tied_parameters,
+          fmt::format("tied parameters '{}' lie on stages {} and {}: the time to sum their gradients is not "
+                      "in the plan",
+                      *tied, home[*tied].value, stage.value),
+          {}};
+    }
+  return std::nullopt;
+}
+
 // The stage that is the slowest and has one layer only, where that layer alone keeps the bound above an even
 // share.
 std::optional<Warning> indivisible_layer(const Plan& plan, const SplitProblem& problem) {
@@ -59,8 +79,9 @@ std::optional<Warning> indivisible_layer(const Plan& plan, const SplitProblem& p
 
 std::vector<Warning> plan_warnings(const Plan& plan, const Profile& profile, const SplitProblem& problem) {
   std::vector<Warning> warnings;
-  for (auto& warning : {few_micro_batches(plan), small_micro_batch(plan, profile),
-                        branching_model(plan, profile), indivisible_layer(plan, problem)})
+  for (auto& warning :
+       {few_micro_batches(plan), small_micro_batch(plan, profile), branching_model(plan, profile),
+        indivisible_layer(plan, problem), tied_parameters(plan, profile)})
     if (warning) warnings.push_back(*warning);
   for (Warning& warning : profile_warnings(profile)) warnings.push_back(std::move(warning));
   return warnings;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include <algorithm>
 
 #include "models/base/assert.hpp"
@@ -150,12 +152,31 @@ Plan unplaced(const Profile& profile, Cluster cluster, const PlanOptions& option
   return plan;
 }
 
+// Layers that must share a stage would forbid cuts, which no algorithm here knows of: better no plan than a
+// wrong one.
+Result<void> check_colocation(const Profile& profile) {
+  std::map<std::string, std::string> first_of_group;
+  for (const ProfiledLayer& layer : profile.layers) {
+    if (!layer.colocation) continue;
+    const auto [group, fresh] = first_of_group.emplace(*layer.colocation, layer.name);
+    if (fresh) continue;
+    return bad_input(
+        profile.model,
+        fmt::format("layers '{}' and '{}' must share a stage (colocation '{}'), which this version cannot "
+                    "plan",
+                    group->second, layer.name, *layer.colocation),
+        "merge them into one layer of the profile");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<PlanAnswer> make_plan(const Profile& profile, const Cluster& given_cluster,
                              const PlanOptions& options) {
   PIPEPLAN_TRY(range, stage_range(profile, given_cluster, options));
   PIPEPLAN_CHECK(check_state(options.state));
+  PIPEPLAN_CHECK(check_colocation(profile));
   PIPEPLAN_TRY(batch, choose_batch(profile, options, range.most));
   PIPEPLAN_TRY(table, make_cost_table(profile, batch.micro_batch_size, batch.micro_batch_count,
                                       options.extrapolation));

@@ -123,6 +123,8 @@ class CpuProfiler {
     Profiling profiling{.profile = empty_profile(layers), .load = {}};
     for (const std::int64_t batch : options_.micro_batch_sizes)
       PIPEPLAN_CHECK(measure(layers, batch, profiling));
+    profiling.profile.source.settings.emplace_back(load_guard_setting,
+                                                   profiling.load.clean() ? "clean" : "busy");
     return profiling;
   }
 
@@ -136,7 +138,7 @@ class CpuProfiler {
     profile.source = {.kind = "measured",
                       .device = cpu_device_name(),
                       .tool = "pipeplan cpu profiler",
-                      .settings = {{"kernels", kernel_build()}}};
+                      .settings = {{kernels_setting, kernel_build()}}};
     profile.edges = model_.edges();
     profile.single_order = model_.has_single_order();
     for (const LayerId id : ids<LayerId>(layers.size())) {

@@ -11,6 +11,10 @@ namespace pipeplan {
 
 Result<Profiling> profile_on_cpu(const ModelGraph& model, const ProfileOptions& options);
 
+// What a measured profile says of itself in source.settings: kernel_build(), and "clean" or "busy".
+inline constexpr auto kernels_setting = "kernels";
+inline constexpr auto load_guard_setting = "load_guard";
+
 // The name of this machine's CPU.
 std::string cpu_device_name();
 

@@ -171,6 +171,11 @@ ProfiledLayer imported_layer(const Layer& layer, const ImportedCost& imported,
 
 }  // namespace
 
+std::string ProfileSource::setting(const std::string& name) const {
+  const auto found = std::ranges::find(settings, name, &std::pair<std::string, std::string>::first);
+  return found == settings.end() ? std::string() : found->second;
+}
+
 Profile imported_profile(const ImportedModel& imported) {
   const ModelGraph& graph = imported.graph;
   Profile profile;

@@ -50,6 +50,8 @@ struct ProfileSource {
   std::string device;
   std::string tool;
   std::vector<std::pair<std::string, std::string>> settings;
+  // The setting of this name; empty if there is none.
+  [[nodiscard]] std::string setting(const std::string& name) const;
   friend bool operator==(const ProfileSource&, const ProfileSource&) = default;
 };
 

@@ -24,7 +24,14 @@ step "3. simulate: what to expect of the plan"
 show simulate plan.json --profile profile.json
 step "4. run: real training of both plans, held against the prediction"
 status=0
-show run even.json --profile profile.json --iterations 15 --tolerance 10% || status=$?
-show run plan.json --profile profile.json --iterations 15 --tolerance 10% || status=$?
-step "done"
+show run even.json --profile profile.json --iterations 15 --tolerance 10% -o even-run.json || status=$?
+show run plan.json --profile profile.json --iterations 15 --tolerance 10% -o plan-run.json || status=$?
+
+# One number of a comparison document's iteration, in ms.
+iteration_ms() { awk -v key="\"$2\":" '$1 == key { printf "%.1f ms", $2 / 1e6; exit }' "$1"; }
+step "5. both plans: iteration time"
+row() { printf '%-12s %12s %12s %12s\n' "$@"; }
+row plan sizes predicted measured
+row even "$("$pipeplan" show even.json --as sizes)" "$(iteration_ms even-run.json predicted_ns)" "$(iteration_ms even-run.json measured_ns)"
+row chain-dp "$("$pipeplan" show plan.json --as sizes)" "$(iteration_ms plan-run.json predicted_ns)" "$(iteration_ms plan-run.json measured_ns)"
 exit $status

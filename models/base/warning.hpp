@@ -18,6 +18,7 @@ enum class WarningCode {
   assumed_machine,    // no cluster given
   branching_model,    // the proof covers contiguous splits of the given order only
   indivisible_layer,  // one layer alone sets the slowest stage: more stages cannot help
+  tied_parameters,    // copies of one tensor on several stages
   busy_machine,       // the load guard saw other work on the cores
   stale_profile,      // --force went on although the digests differ
 };
@@ -32,6 +33,7 @@ constexpr auto spellings(WarningCode) {
                                                {assumed_machine, "assumed-machine"},
                                                {branching_model, "branching-model"},
                                                {indivisible_layer, "indivisible-layer"},
+                                               {tied_parameters, "tied-parameters"},
                                                {busy_machine, "busy-machine"},
                                                {stale_profile, "stale-profile"}});
 }

@@ -258,3 +258,20 @@ TEST_CASE("make_plan: a huge layer count is planned exactly") {
   CHECK(plan.objective.value == Nanoseconds{4096 / 64 * 3000});
   CHECK(stage_sizes(plan) == Sizes(64, 4096 / 64));
 }
+
+TEST_CASE(
+    "make_plan: layers that must share a stage are refused by name, alone in their group they are not") {
+  Profile profile = chain_profile({{.forward = 4}, {.forward = 3}, {.forward = 6}});
+  profile.layers[LayerId{0}].colocation = "table";
+  CHECK(answered(profile, cluster_of(equal_devices(2)), stages(2)).outcome == PlanOutcome::planned);
+  profile.layers[LayerId{2}].colocation = "table";
+  CHECK(refusal(profile, cluster_of(equal_devices(2)), stages(2), ErrorCode::bad_input) ==
+        "layers 'l0' and 'l2' must share a stage (colocation 'table'), which this version cannot plan");
+}
+
+TEST_CASE("make_plan: tied parameters on two stages are warned of, on one stage they are not") {
+  Profile profile = chain_profile({{.forward = 4}, {.forward = 3}, {.forward = 6}});
+  profile.layers[LayerId{0}].tied = profile.layers[LayerId{2}].tied = "embedding";
+  CHECK(warns(answered(profile, cluster_of(equal_devices(2)), stages(2)), WarningCode::tied_parameters));
+  CHECK(!warns(answered(profile, cluster_of(equal_devices(1)), stages(1)), WarningCode::tied_parameters));
+}

@@ -38,6 +38,7 @@ class Program {
     app_.set_version_flag("--version", "pipeplan " + version());
     app_.add_option("--color", color_, "colours: " + word_choice<ColorMode>() + "; NO_COLOR is honoured");
     app_.footer(overview);
+    app_.get_formatter()->column_width(36);
     app_.require_subcommand(0, 1);
     app_.fallthrough();
     for (const auto& command : commands_) {

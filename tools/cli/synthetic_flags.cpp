@@ -32,14 +32,12 @@ Result<void> check_total(const PerId<StageId, StageTimes>& times, std::int64_t m
 void SyntheticFlags::declare(CLI::App& app) {
   const auto group = "synthetic (no model, no plan)";
   app.add_flag("--synthetic", wanted, "simulate stages of given times")->group(group);
-  const auto add = [&](const char* flag, auto& value, const char* help) {
-    app.add_option(flag, value, help)->group(group)->capture_default_str();
+  const auto add = [&](const char* flag, auto& value, const std::string& help) {
+    options_.push_back(app.add_option(flag, value, help)->group(group)->capture_default_str());
   };
   add("--stages", stages, "stages, one per rank");
   add("--microbatches", micro_batches, "micro-batches per iteration");
-  app.add_option("--schedule", schedule, "order of ops: " + word_choice<ScheduleKind>())
-      ->group(group)
-      ->capture_default_str();
+  add("--schedule", schedule, "order of ops: " + word_choice<ScheduleKind>());
   add("--forward", forward, "forward of a micro-batch, as 24us or one per stage 5us,11us");
   add("--backward", backward, "whole backward; or give the two parts below");
   add("--backward-input", backward_input, "backward for the input");
@@ -49,9 +47,13 @@ void SyntheticFlags::declare(CLI::App& app) {
   add("--bandwidth", bandwidth, "bandwidth of every link, as 50GB/s; infinite if not given");
   add("--boundary-bytes", boundary_bytes, "bytes per micro-batch between stages, as 4MiB");
   add("--activation-bytes", activation_bytes, "bytes that a stage keeps per micro-batch in flight");
-  app.add_option("--transfers", transfers, "how transfers count: " + word_choice<TransferMode>())
-      ->group(group)
-      ->capture_default_str();
+  add("--transfers", transfers, "how transfers count: " + word_choice<TransferMode>());
+}
+
+std::string SyntheticFlags::first_given() const {
+  for (const CLI::Option* option : options_)
+    if (option->count() > 0) return option->get_name();
+  return {};
 }
 
 Result<std::vector<Nanoseconds>> SyntheticFlags::times(const std::string& text, const char* flag) const {

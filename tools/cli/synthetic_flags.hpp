@@ -3,13 +3,15 @@
 // --synthetic: a pipeline from a handful of numbers, so that anyone can play with a schedule without a model.
 
 #include <string>
+#include <vector>
 
 #include "planner/cost.hpp"
 #include "simulator/schedule.hpp"
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace pipeplan {
 
@@ -27,8 +29,11 @@ struct SyntheticFlags {
 
   void declare(CLI::App& app);
   [[nodiscard]] Result<Pipeline> read() const;
+  // The first of these flags that was given, for who does not want any; empty if none was.
+  [[nodiscard]] std::string first_given() const;
 
  private:
+  std::vector<const CLI::Option*> options_;
   [[nodiscard]] Result<std::vector<Nanoseconds>> times(const std::string& text, const char* flag) const;
   [[nodiscard]] Result<PerId<StageId, StageTimes>> stage_times() const;
   [[nodiscard]] Result<BoundaryCosts> boundary() const;

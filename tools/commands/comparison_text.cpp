@@ -75,7 +75,9 @@ std::string verdict_line(const RunOutcome& outcome) {
   if (!outcome.tolerance) return {};
   std::string why;
   if (outcome.verdict() == Verdict::not_judged)
-    why = outcome.shares_cores ? ": stages share cores" : ": the machine is busy, times cannot be believed";
+    why = outcome.shares_cores        ? ": stages share cores"
+          : !outcome.profile_is_clean ? ": the machine was busy when the profile was measured"
+                                      : ": the machine is busy, times cannot be believed";
   return fmt::format("verdict          {} of {:.0f} %{}\n", spelt(outcome.verdict()),
                      100 * *outcome.tolerance, why);
 }
@@ -83,7 +85,7 @@ std::string verdict_line(const RunOutcome& outcome) {
 }  // namespace
 
 Verdict RunOutcome::verdict() const {
-  if (!tolerance || shares_cores || !execution.load.clean()) return Verdict::not_judged;
+  if (!tolerance || shares_cores || !profile_is_clean || !execution.load.clean()) return Verdict::not_judged;
   const bool within = std::abs(comparison.iteration.error_fraction()) <= *tolerance;
   return within ? Verdict::within_tolerance : Verdict::outside_tolerance;
 }

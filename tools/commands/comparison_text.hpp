@@ -24,8 +24,10 @@ struct RunOutcome {
   std::optional<Equivalence> equivalence;  // absent where it was not asked for or nothing was trained
   std::optional<double> tolerance;
   bool shares_cores = false;
+  bool profile_is_clean = true;  // as its own load guard said
 
-  // Times are judged only if a tolerance was given, the machine was quiet and every stage had a core.
+  // Times are judged only if a tolerance was given, the machine was quiet both times and every stage had a
+  // core.
   [[nodiscard]] Verdict verdict() const;
   [[nodiscard]] bool failed() const;
 };

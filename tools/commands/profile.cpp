@@ -72,34 +72,33 @@ class ProfileVerb : public Command {
 
  private:
   void declare_transformer(CLI::App& app) {
-    const auto group = "transformer";
-    app.add_option("--blocks", transformer_.blocks, "blocks of attention and MLP")
-        ->group(group)
-        ->capture_default_str();
-    app.add_option("--hidden", transformer_.hidden, "width of a token")->group(group)->capture_default_str();
-    app.add_option("--heads", transformer_.heads, "attention heads")->group(group)->capture_default_str();
-    app.add_option("--sequence", transformer_.sequence, "tokens per sample")
-        ->group(group)
-        ->capture_default_str();
-    app.add_option("--vocabulary", transformer_.vocabulary, "distinct tokens")
-        ->group(group)
-        ->capture_default_str();
+    const auto add = [&](const char* flag, std::int64_t& value, const char* help) {
+      transformer_flags_.push_back(
+          app.add_option(flag, value, help)->group("transformer")->capture_default_str());
+    };
+    add("--blocks", transformer_.blocks, "blocks of attention and MLP");
+    add("--hidden", transformer_.hidden, "width of a token");
+    add("--heads", transformer_.heads, "attention heads");
+    add("--sequence", transformer_.sequence, "tokens per sample");
+    add("--vocabulary", transformer_.vocabulary, "distinct tokens");
   }
 
   void declare_mlp(CLI::App& app) {
-    const auto group = "mlp";
-    app.add_option("--layers", mlp_.layers, "hidden layers")->group(group)->capture_default_str();
-    app.add_option("--width", mlp_.width, "width of a hidden layer")->group(group)->capture_default_str();
-    app.add_option("--inputs", mlp_.inputs, "numbers per sample that come in")
-        ->group(group)
-        ->capture_default_str();
-    app.add_option("--outputs", mlp_.outputs, "numbers per sample that go out")
-        ->group(group)
-        ->capture_default_str();
+    const auto add = [&](const char* flag, std::int64_t& value, const char* help) {
+      mlp_flags_.push_back(app.add_option(flag, value, help)->group("mlp")->capture_default_str());
+    };
+    add("--layers", mlp_.layers, "hidden layers");
+    add("--width", mlp_.width, "width of a hidden layer");
+    add("--inputs", mlp_.inputs, "numbers per sample that come in");
+    add("--outputs", mlp_.outputs, "numbers per sample that go out");
   }
 
   Result<ModelSpec> model_spec() {
     PIPEPLAN_TRY(choice, parse_word<ModelChoice>(model_, "--model"));
+    for (const CLI::Option* flag : choice == ModelChoice::mlp ? transformer_flags_ : mlp_flags_)
+      if (flag->count() > 0)
+        return bad_usage(fmt::format("{} means nothing for --model {}", flag->get_name(), model_),
+                         fmt::format("see 'pipeplan profile --help' for the flags of {}", model_));
     transformer_.seed = mlp_.seed = seed_;
     if (choice == ModelChoice::mlp) return ModelSpec{mlp_};
     return ModelSpec{transformer_};
@@ -111,6 +110,8 @@ class ProfileVerb : public Command {
     PIPEPLAN_TRY(sizes, parse_counts(sizes_, "--microbatch-size"));
     PIPEPLAN_TRY(longest, parse_time(longest_, "--longest"));
     PIPEPLAN_TRY(samples, parse_counts(samples_, "--samples"));
+    if (samples.front() > samples.back())
+      return bad_usage(fmt::format("--samples is '{}', wanted the fewest first, as 15..60", samples_));
     options.backend = backend;
     options.micro_batch_sizes = sizes;
     options.stopping.longest = longest;
@@ -123,6 +124,7 @@ class ProfileVerb : public Command {
   std::int64_t seed_ = 0;
   TransformerSpec transformer_;
   MlpSpec mlp_;
+  std::vector<const CLI::Option*> transformer_flags_, mlp_flags_;
   ArtefactFlags artefact_;
 };
 

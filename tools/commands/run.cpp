@@ -66,6 +66,7 @@ class Run : public Command {
     PIPEPLAN_TRY(outcome, execute_plan(plan, profile, schedule, costs, terminal));
     outcome.tolerance = tolerance_fraction_;
     outcome.shares_cores = options_.share_cores;
+    outcome.profile_is_clean = profile.source.setting(load_guard_setting) != "busy";
     outcome.comparison = compare(predicted, outcome.execution.timeline);
     PIPEPLAN_CHECK(deliver(plan, outcome, terminal));
     return outcome.failed() ? ExitCode::check_failed : ExitCode::done;
@@ -96,9 +97,7 @@ class Run : public Command {
     if (plan.state.optimizer != OptimizerRule::sgd || plan.state.total_factor)
       return bad_usage("the cpu backend trains with plain SGD, the plan is for another optimizer state",
                        "plan with --optimizer sgd");
-    std::string kernels;
-    for (const auto& [key, value] : profile.source.settings)
-      if (key == "kernels") kernels = value;
+    const std::string kernels = profile.source.setting(kernels_setting);
     const bool same = profile.source.device == cpu_device_name() && kernels == kernel_build();
     if (same || force_) return {};
     return bad_input(profile_ + "#/source",

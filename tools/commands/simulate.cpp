@@ -63,6 +63,9 @@ class Simulate : public Command {
       return bad_usage("both a plan and --synthetic are given", "leave one of them out");
     if (!synthetic_.wanted && plan_.empty())
       return bad_usage("no plan is given", "name a plan document, or play with --synthetic");
+    if (const std::string flag = synthetic_.first_given(); !synthetic_.wanted && !flag.empty())
+      return bad_usage(fmt::format("{} is for --synthetic, a plan has its own", flag),
+                       "plan again with other choices, or play with --synthetic");
     PIPEPLAN_TRY(scenario, synthetic_.wanted ? synthetic_scenario() : planned_scenario(terminal));
     PIPEPLAN_TRY(timeline, simulate(scenario.schedule, scenario.costs));
     const Report report = summarize(timeline, scenario.schedule, scenario.costs, scenario.global_batch);

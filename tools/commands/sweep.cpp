@@ -42,6 +42,7 @@ class Sweep : public Command {
   }
 
   Result<ExitCode> run(Terminal& terminal) override {
+    if (csv_ && artefact_.json) return bad_usage("both --csv and --json are given", "leave one of them out");
     PIPEPLAN_TRY(profile, read_profile_file(profile_));
     PIPEPLAN_TRY(points, grid(profile));
     std::vector<SweepRow> rows;
