@@ -28,7 +28,7 @@ install_missing() {
 build() {
   local preset=$1
   shift
-  export CCACHE_SLOPPINESS=pch_defines,time_macros
+  export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # shared between clones
   cmake --preset "$preset" "${configure_flags[@]}" >"/tmp/pipeplan-configure-$$.log" || { cat "/tmp/pipeplan-configure-$$.log"; exit 1; }
   rm -f "/tmp/pipeplan-configure-$$.log"
   cmake --build --preset "$preset" ${1:+--target "$@"}

@@ -19,6 +19,7 @@
 #include "models/cluster.hpp"
 #include "planner/plan.hpp"
 #include "profiler/profile.hpp"
+#include "tests/support/reference.hpp"
 
 namespace pipeplan {
 namespace {
@@ -27,7 +28,7 @@ using valijson::adapters::NlohmannJsonAdapter;
 using PlainJson = nlohmann::json;  // what valijson's adapter takes
 
 PlainJson read_schema(const std::string& name) {
-  const auto text = read_text_file(fmt::format("{}/models/schema/{}", PIPEPLAN_SOURCE_DIR, name));
+  const auto text = read_text_file((test::source_folder() / "models/schema" / name).string());
   REQUIRE(text.has_value());
   return PlainJson::parse(*text);
 }
