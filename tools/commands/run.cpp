@@ -66,7 +66,8 @@ class Run : public Command {
     PIPEPLAN_TRY(outcome, execute_plan(plan, profile, schedule, costs, terminal));
     outcome.tolerance = tolerance_fraction_;
     outcome.shares_cores = options_.share_cores;
-    outcome.profile_is_clean = profile.source.setting(load_guard_setting) != "busy";
+    outcome.profile_is_clean =
+        options_.backend != Backend::cpu || profile.source.setting(load_guard_setting) != "busy";
     outcome.comparison = compare(predicted, outcome.execution.timeline);
     PIPEPLAN_CHECK(deliver(plan, outcome, terminal));
     return outcome.failed() ? ExitCode::check_failed : ExitCode::done;
