@@ -4,11 +4,33 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <optional>
 
 #include "models/base/assert.hpp"
 #include "models/layers/layer.hpp"
 
 namespace pipeplan {
+
+namespace {
+
+// What the system could give without swapping (MemAvailable of Linux); absent where it does not say. An
+// allocation beyond it succeeds and ends the program once its pages are touched, so it is asked first.
+std::optional<Bytes> available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::int64_t kib = 0;
+  for (std::string word; file >> word;)
+    if (word == "MemAvailable:" && file >> kib) return Bytes{kib * 1024};
+  return std::nullopt;
+}
+
+Failure too_little_memory(Bytes capacity, const std::optional<Bytes>& available, const std::string& where) {
+  const std::string there = available ? fmt::format("the system has {} left", display(*available))
+                                      : std::string("which the system does not give");
+  return fail(ErrorCode::unavailable, where, fmt::format("needs {} of memory, {}", display(capacity), there));
+}
+
+}  // namespace
 
 Bytes arena_bytes(Bytes bytes) { return {aligned_count<char>(bytes.value)}; }
 
@@ -16,13 +38,13 @@ void Arena::Free::operator()(std::byte* region) const { std::free(region); }
 
 Result<Arena> Arena::reserve(Bytes capacity, const std::string& where) {
   PIPEPLAN_ASSERT(capacity.value >= 0);
+  const auto available = available_memory();
+  if (available && capacity > *available) return too_little_memory(capacity, available, where);
   Arena arena;
   arena.capacity_ = arena_bytes(capacity).value;
   const auto size = static_cast<std::size_t>(std::max(arena.capacity_, buffer_alignment));
   arena.region_.reset(static_cast<std::byte*>(std::aligned_alloc(buffer_alignment, size)));
-  if (arena.region_ == nullptr)
-    return fail(ErrorCode::unavailable, where,
-                fmt::format("needs {} of memory, which the system does not give", display(capacity)));
+  if (arena.region_ == nullptr) return too_little_memory(capacity, std::nullopt, where);
   std::memset(arena.region_.get(), 0, size);
   return arena;
 }

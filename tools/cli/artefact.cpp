@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
+#include <nlohmann/json.hpp>
 
 namespace pipeplan {
 
@@ -17,6 +17,11 @@ Result<void> ArtefactFlags::deliver(const Json& document) const {
   if (!output.empty()) PIPEPLAN_CHECK(write_text_file(output, text));
   if (json && output != "-") PIPEPLAN_CHECK(write_text_file("-", text));
   return {};
+}
+
+std::string document_schema(const Json& document) {
+  const bool named = document.is_object() && document.contains("schema") && document["schema"].is_string();
+  return named ? document["schema"].get<std::string>() : std::string();
 }
 
 Result<Cluster> load_cluster(const std::string& name_or_file) {

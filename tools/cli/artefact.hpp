@@ -26,6 +26,9 @@ struct ArtefactFlags {
   [[nodiscard]] Result<void> deliver(const Json& document) const;
 };
 
+// What a document says it is ("pipeplan.plan/1"); empty if it says nothing.
+std::string document_schema(const Json& document);
+
 // A built-in cluster ("4xv100-16gb") or a cluster document.
 Result<Cluster> load_cluster(const std::string& name_or_file);
 

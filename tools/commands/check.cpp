@@ -5,6 +5,8 @@
 
 #include "planner/plan.hpp"
 #include "simulator/check_schedule.hpp"
+#include "simulator/check_timeline.hpp"
+#include "tools/cli/artefact.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace pipeplan {
@@ -14,31 +16,32 @@ class Check : public Command {
  public:
   [[nodiscard]] std::string name() const override { return "check"; }
   [[nodiscard]] std::string summary() const override {
-    return "check a plan against its profile, or an order of ops";
+    return "check a plan against its profile, an order of ops, a timeline";
   }
   [[nodiscard]] std::string footer() const override {
     return "Examples:\n"
            "  pipeplan check plan.json --profile vgg16.json\n"
            "  pipeplan check schedule.json\n"
-           "A plan: every layer once and in order, no empty stage, devices that exist, digest of the "
-           "profile, memory "
-           "under\nits limit, objective recomputed. An order of ops: nothing missing or doubled, no "
-           "deadlock. Exit code "
-           "4 if a\ncheck fails, 1 if the document cannot be read.";
+           "A plan: every layer once and in order, no empty stage, devices that exist; with --profile its "
+           "digest,\n"
+           "memory under the limit, objective recomputed. An order of ops: nothing missing or doubled, no "
+           "deadlock.\n"
+           "A timeline: no op starts before what it needs. Exit code 4 if a check fails, 1 if the document "
+           "cannot\n"
+           "be read.";
   }
 
   void declare(CLI::App& app) override {
-    app.add_option("input", input_, "plan or schedule document; '-' is stdin")->required();
+    app.add_option("input", input_, "plan, schedule or timeline document; '-' is stdin")->required();
     app.add_option("--profile", profile_, "profile that the plan was made for");
   }
 
   Result<ExitCode> run(Terminal& terminal) override {
     PIPEPLAN_TRY(json, read_json_file(input_));
     const std::string source = source_name(input_);
-    const std::string schema = json.is_object() && json.contains("schema") && json["schema"].is_string()
-                                   ? json["schema"].get<std::string>()
-                                   : "";
+    const std::string schema = document_schema(json);
     if (schema == "pipeplan.schedule/1") return check_order(json, source, terminal);
+    if (schema == "pipeplan.timeline/1") return check_starts(json, source, terminal);
     return check_plan(json, source, terminal);
   }
 
@@ -50,6 +53,20 @@ class Check : public Command {
                                source, schedule.ranks.size(), schedule.stage_count,
                                schedule.micro_batch_count));
     return ExitCode::done;
+  }
+
+  static Result<ExitCode> check_starts(const Json& json, const std::string& source,
+                                       const Terminal& terminal) {
+    PIPEPLAN_TRY(timeline, timeline_from_json(json, source));
+    const std::vector<TooEarly> faults = early_starts(timeline);
+    if (faults.empty()) {
+      terminal.print(
+          fmt::format("{}: {} ops, each after all that it needs\n", source, timeline.spans.size()));
+      return ExitCode::done;
+    }
+    std::string message = early_start_text(faults.front());
+    if (faults.size() > 1) message += fmt::format(" (and {} more)", faults.size() - 1);
+    return fail(ErrorCode::check_failed, source, message);
   }
 
   Result<ExitCode> check_plan(const Json& json, const std::string& source, const Terminal& terminal) const {

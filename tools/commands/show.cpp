@@ -124,8 +124,7 @@ class Show : public Command {
 
   [[nodiscard]] Result<std::string> document(const Json& json, Form form) const {
     const std::string source = source_name(what_);
-    const bool named = json.is_object() && json.contains("schema") && json["schema"].is_string();
-    const std::string schema = named ? json["schema"].get<std::string>() : "";
+    const std::string schema = document_schema(json);
     if (schema == "pipeplan.plan/1") {
       PIPEPLAN_TRY(plan, plan_from_json(json, source));
       return plan_document(plan, form);
