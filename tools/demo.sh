@@ -16,7 +16,7 @@ step() { printf '\n== %s\n' "$1"; }
 show() { printf '$ pipeplan %s\n' "$*"; "$pipeplan" "$@"; }
 
 step "1. profile: what each layer of a transformer costs on this CPU"
-show profile --model transformer --blocks 6 --hidden 192 --heads 4 --sequence 128 --microbatch-size 4 -o profile.json
+show profile --model transformer --blocks 6 --hidden 192 --heads 4 --sequence 128 --vocabulary 4000 --microbatch-size 4 -o profile.json
 step "2. plan: where to cut it into two stages, and the even split for comparison"
 show plan profile.json --stages 2 --microbatches 8 --schedule 1f1b -o plan.json
 show plan profile.json --stages 2 --microbatches 8 --schedule 1f1b --algorithm even -o even.json
