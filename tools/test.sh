@@ -4,5 +4,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 install_missing "${build_packages[@]}" "${test_packages[@]}"
+configure_flags=(-DBUILD_TESTING=ON)
 build release
 ctest --preset release -j "$(nproc)"
