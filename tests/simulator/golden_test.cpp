@@ -52,7 +52,8 @@ void check_cell(const Json& cell, const Schedule& schedule) {
     CHECK(same_to_six_decimals(report.bubble_fraction_span, cell["bubble_span"]));
   for (const RankId rank : ids<RankId>(schedule.ranks.size())) {
     if (cell.contains("peak")) CHECK(report.ranks[rank].peak_in_flight == cell["peak"][rank.index()]);
-    if (cell.contains("ops")) CHECK(rank_text(schedule.ranks[rank]) == cell["ops"][rank.index()]);
+    if (cell.contains("ops"))
+      CHECK(rank_text(schedule.ranks[rank]) == cell["ops"][rank.index()].get<std::string>());
   }
 }
 
