@@ -65,8 +65,7 @@ Result<Execution> execute(const ModelGraph& model, const Schedule& schedule, con
       return execute_on_cpu(model, schedule, plan, costs, options);
     case Backend::virtual_clock: return execute_virtually(schedule, costs);
   }
-  PIPEPLAN_ASSERT(!"a backend that is not dispatched");
-  return {};
+  PIPEPLAN_UNREACHABLE("a backend that is not dispatched");
 }
 
 Result<Execution> execute_single_stage(const ModelGraph& model, const Plan& plan, const Profile& profile,

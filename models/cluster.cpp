@@ -31,8 +31,7 @@ Place place_of(const Cluster& cluster, DeviceId device) {
     if (rest < per_node * cluster.nodes[i].count) return {i, rest / per_node, rest % per_node};
     rest -= per_node * cluster.nodes[i].count;
   }
-  PIPEPLAN_ASSERT(!"a device that is not in the cluster");
-  return {};
+  PIPEPLAN_UNREACHABLE("a device that is not in the cluster");
 }
 
 }  // namespace

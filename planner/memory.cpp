@@ -21,8 +21,7 @@ std::int64_t in_flight(ScheduleKind schedule, std::int64_t ranks, std::int64_t m
     case ScheduleKind::gpipe: return micro_batches;
     case ScheduleKind::one_f_one_b: return std::min(micro_batches, ranks - rank);
   }
-  PIPEPLAN_ASSERT(!"a schedule without a closed form");
-  return 0;
+  PIPEPLAN_UNREACHABLE("a schedule without a closed form");
 }
 
 std::int64_t receive_buffers(ScheduleKind schedule, std::int64_t ranks, std::int64_t micro_batches,
@@ -39,8 +38,7 @@ Ratio state_factor(const StateRule& rule) {
     case OptimizerRule::momentum: return Ratio(1 + 1 + 1);
     case OptimizerRule::adam: return Ratio(1 + 1 + 2);
   }
-  PIPEPLAN_ASSERT(!"an optimizer without a rule");
-  return Ratio(1);
+  PIPEPLAN_UNREACHABLE("an optimizer without a rule");
 }
 
 MemoryUse state_memory(const StateRule& rule, Bytes parameter_bytes) {

@@ -80,8 +80,7 @@ SplitAnswer solve(Algorithm algorithm, const SplitProblem& problem) {
     case Algorithm::even_split: return even_split(problem);
     case Algorithm::brute_force: return brute_force(problem);
   }
-  PIPEPLAN_ASSERT(!"an algorithm without a solver");
-  return std::nullopt;
+  PIPEPLAN_UNREACHABLE("an algorithm without a solver");
 }
 
 Infeasible why_infeasible(Algorithm algorithm, const SplitProblem& problem) {

@@ -29,8 +29,7 @@ Look look_of(OpKind kind) {
     case OpKind::backward_weight: return {"ABCDEFGHIJ", "\x1b[33m", "A-J backward for the weights"};
     case OpKind::recompute: return {"klmnopqrst", "\x1b[36m", "k-t recomputed forward"};
   }
-  PIPEPLAN_ASSERT(!"a kind without a look");
-  return {};
+  PIPEPLAN_UNREACHABLE("a kind without a look");
 }
 
 // Cuts the makespan into slices. Times are scaled by the number of slices, so that slice i is exactly

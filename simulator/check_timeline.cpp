@@ -23,8 +23,7 @@ std::vector<Op> needs_of(const Op& op) {
     case backward_weight: return {{backward_input, op.stage, k}};
     case recompute: return {{forward, op.stage, k}};
   }
-  PIPEPLAN_ASSERT(!"an op without needs");
-  return {};
+  PIPEPLAN_UNREACHABLE("an op without needs");
 }
 
 }  // namespace

@@ -45,8 +45,7 @@ std::vector<Op> rank_order(ScheduleKind kind, std::int64_t ranks, std::int64_t m
     case ScheduleKind::gpipe: return gpipe_order(ranks, micro_batches, rank);
     case ScheduleKind::one_f_one_b: return one_f_one_b_order(ranks, micro_batches, rank);
   }
-  PIPEPLAN_ASSERT(!"a schedule without an order");
-  return {};
+  PIPEPLAN_UNREACHABLE("a schedule without an order");
 }
 
 Result<std::vector<Op>> read_row(const Json& row, const std::string& where) {

@@ -157,8 +157,7 @@ Nanoseconds op_time(OpKind kind, const StageTimes& times) {
     case OpKind::backward_weight: return times.backward_weight;
     case OpKind::backward: return times.backward();
   }
-  PIPEPLAN_ASSERT(!"an op without a time");
-  return {};
+  PIPEPLAN_UNREACHABLE("an op without a time");
 }
 
 Passage pass_link(TransferMode mode, const BoundaryCosts& boundary, Nanoseconds ready,

@@ -27,8 +27,7 @@ std::string_view category(OpKind kind) {
     case OpKind::backward_weight: return "backward_weight";
     case OpKind::recompute: return "recompute";
   }
-  PIPEPLAN_ASSERT(!"a kind without a category");
-  return {};
+  PIPEPLAN_UNREACHABLE("a kind without a category");
 }
 
 Json complete_event(std::string name, std::string_view kind, RankId rank, int track, Nanoseconds start,

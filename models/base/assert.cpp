@@ -5,8 +5,8 @@
 
 namespace pipeplan {
 
-void assertion_failed(const char* expression, const char* file, int line) {
-  std::fprintf(stderr, "bug in pipeplan: %s:%d: %s does not hold\n", file, line, expression);
+void assertion_failed(const char* what, const char* file, int line) {
+  std::fprintf(stderr, "bug in pipeplan: %s:%d: %s\n", file, line, what);
   std::abort();
 }
 

@@ -24,8 +24,7 @@ template<class Enum>
 std::string_view spelt(Enum value) {
   for (const auto& entry : spellings(Enum{}))
     if (entry.value == value) return entry.text;
-  PIPEPLAN_ASSERT(!"an enumerator without a spelling");
-  return {};
+  PIPEPLAN_UNREACHABLE("an enumerator without a spelling");
 }
 
 template<class Enum>

@@ -138,8 +138,7 @@ Result<std::unique_ptr<RunnableLayer<Scalar>>> make_layer(const LayerSpec& spec,
     case LayerKind::cross_entropy: return make_cross_entropy<Scalar>(spec);
     case LayerKind::mean_squared_error: return make_mean_squared_error<Scalar>(spec);
   }
-  PIPEPLAN_ASSERT(!"a layer kind without a kernel");
-  return {};
+  PIPEPLAN_UNREACHABLE("a layer kind without a kernel");
 }
 
 template<class Scalar>

@@ -62,8 +62,7 @@ Json read_case(const std::string& number) {
     PIPEPLAN_ASSERT(json.has_value());
     return *json;
   }
-  PIPEPLAN_ASSERT(!"a case with this number");
-  return {};
+  PIPEPLAN_UNREACHABLE("a case with this number");
 }
 
 Result<Profile> case_profile(const Json& input, bool with_outputs) {

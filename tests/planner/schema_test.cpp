@@ -9,7 +9,9 @@
 
 // GCC 12 sees an overlap in "text" + std::string that is none (GCC bug 105651).
 #pragma GCC diagnostic push
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wrestrict"
+#endif
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>

@@ -239,17 +239,17 @@ TEST_CASE(
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     test::Random random(seed);
-    auto [schedule, costs] = random_pipeline(random);
+    RandomPipeline pipeline = random_pipeline(random);
     const auto in_mode = [&](TransferMode mode) {
-      costs.transfers = mode;
-      return makespan(schedule, costs);
+      pipeline.costs.transfers = mode;
+      return makespan(pipeline.schedule, pipeline.costs);
     };
     const Nanoseconds ignored = in_mode(TransferMode::ignored),
                       uncontended = in_mode(TransferMode::uncontended);
     CHECK(in_mode(TransferMode::overlapped) >= uncontended);
     CHECK(uncontended >= ignored);
-    for (const StageTimes& times : costs.times)
-      CHECK(ignored >= schedule.micro_batch_count * times.per_micro_batch());
+    for (const StageTimes& times : pipeline.costs.times)
+      CHECK(ignored >= pipeline.schedule.micro_batch_count * times.per_micro_batch());
   }
 }
 
