@@ -11,7 +11,6 @@
 #include "models/layers/layer.hpp"
 
 namespace pipeplan {
-
 namespace {
 
 // What the system could give without swapping (MemAvailable of Linux); absent where it does not say. An

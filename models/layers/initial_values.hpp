@@ -26,13 +26,19 @@ class InitialValues {
   std::mt19937_64 engine_;
 };
 
-// A seed for part `index` of something that has `seed`: SplitMix64 (Steele, Lea, Flood 2014), which sends
-// neighbouring inputs far apart.
-inline std::uint64_t part_seed(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t mixed = seed + (index + 1) * 0x9e3779b97f4a7c15;
+// SplitMix64 (Steele, Lea and Flood 2014): the number of a stream that stands at `state`, which the stream
+// then moves on by split_mix_step. It sends neighbouring states far apart.
+inline constexpr std::uint64_t split_mix_step = 0x9e3779b97f4a7c15;
+inline std::uint64_t split_mix(std::uint64_t state) {
+  std::uint64_t mixed = state + split_mix_step;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
   return mixed ^ (mixed >> 31);
+}
+
+// A seed for part `index` of something that has `seed`.
+inline std::uint64_t part_seed(std::uint64_t seed, std::uint64_t index) {
+  return split_mix(seed + index * split_mix_step);
 }
 
 }  // namespace pipeplan

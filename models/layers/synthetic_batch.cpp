@@ -3,11 +3,12 @@
 #include <vector>
 
 #include "models/base/assert.hpp"
+#include "models/layers/initial_values.hpp"
 
 namespace pipeplan {
 namespace {
 
-// SplitMix64 (Steele, Lea and Flood 2014): a stream per key, the same on every platform.
+// A stream of numbers per key, the same on every platform.
 class Stream {
  public:
   explicit Stream(const BatchKey& key) {
@@ -15,10 +16,9 @@ class Stream {
       state_ = next() ^ static_cast<std::uint64_t>(part);
   }
   std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
+    const std::uint64_t number = split_mix(state_);
+    state_ += split_mix_step;
+    return number;
   }
   float uniform() { return static_cast<float>(next() >> 40) * 0x1p-23F - 1.0F; }
 

@@ -22,13 +22,10 @@ class Check : public Command {
     return "Examples:\n"
            "  pipeplan check plan.json --profile vgg16.json\n"
            "  pipeplan check schedule.json\n"
-           "A plan: every layer once and in order, no empty stage, devices that exist; with --profile its "
-           "digest,\n"
-           "memory under the limit, objective recomputed. An order of ops: nothing missing or doubled, no "
-           "deadlock.\n"
-           "A timeline: no op starts before what it needs. Exit code 4 if a check fails, 1 if the document "
-           "cannot\n"
-           "be read.";
+           "A plan: every layer once and in order, no empty stage, devices that exist; with --profile\n"
+           "its digest, memory under the limit, objective recomputed. An order of ops: nothing missing\n"
+           "or doubled, no deadlock. A timeline: no op starts before what it needs. Exit code 4 if a\n"
+           "check fails, 1 if the document cannot be read.";
   }
 
   void declare(CLI::App& app) override {
