@@ -1,6 +1,7 @@
 #include "executor/engine.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "models/base/assert.hpp"
 
@@ -22,23 +23,77 @@ void start_at_zero(Timeline& timeline) {
   timeline.iteration -= origin;
 }
 
-}  // namespace
-
-Engine::Engine(Program program, PerId<RankId, std::unique_ptr<Device>> devices,
-               std::vector<Bytes> boundary_bytes)
-    : program_(std::move(program)),
-      devices_(std::move(devices)),
-      boundary_bytes_(std::move(boundary_bytes)),
-      enqueued_(program_.commands.size()) {
-  PIPEPLAN_ASSERT(devices_.size() == program_.ranks.size());
+// Makes a span or transfer last over one more worker's part in it.
+template<class Event>
+void widen(Event& event, const Stamp& stamp) {
+  event.start = std::min(event.start, stamp.start);
+  event.end = std::max(event.end, stamp.end);
 }
 
-IterationResult Engine::run_iteration(std::int64_t number) {
-  for (auto& device : devices_) device->begin_iteration(number);
+Transfer transfer_of(const Op& op, const std::vector<Bytes>& bytes) {
+  const bool forward = op.kind == OpKind::forward;
+  const StageId to = forward ? op.stage.next() : op.stage.previous();
+  return {.direction = forward ? Direction::forward : Direction::backward,
+          .from = op.stage,
+          .to = to,
+          .micro_batch = op.micro_batch,
+          .start = Nanoseconds::max(),
+          .end = Nanoseconds::min(),
+          .bytes = bytes.at(std::min(op.stage, to).index())};
+}
+
+}  // namespace
+
+std::vector<Bytes> boundary_bytes(const PipelineCosts& costs) {
+  std::vector<Bytes> bytes;
+  for (const BoundaryCosts& boundary : costs.boundaries) bytes.push_back(boundary.bytes);
+  return bytes;
+}
+
+Engine::Engine(Program program, PerId<WorkerId, std::unique_ptr<Device>> devices,
+               const std::vector<Bytes>& bytes)
+    : program_(std::move(program)),
+      devices_(std::move(devices)),
+      places_(program_.commands.size()),
+      enqueued_(program_.commands.size()) {
+  PIPEPLAN_ASSERT(devices_.size() == program_.workers.size());
+  draw_blank(bytes);
+}
+
+// Rank by rank and each in its own order, which ops without duration keep.
+void Engine::draw_blank(const std::vector<Bytes>& bytes) {
+  std::map<std::pair<CommandKind, Op>, std::size_t> drawn;
+  for (const WorkerId worker : ids<WorkerId>(devices_.size()))
+    for (const CommandId id : program_.order[worker]) {
+      const Command& command = program_.commands[id.index()];
+      const bool send = command.kind == CommandKind::send;
+      if (command.kind != CommandKind::compute && (!send || command.target == worker)) continue;
+      const std::size_t next = send ? blank_.transfers.size() : blank_.spans.size();
+      const auto [place, is_new] = drawn.try_emplace({command.kind, command.op}, next);
+      if (is_new) draw_command(program_.workers[worker].rank, command, bytes);
+      places_[id.index()] = place->second;
+    }
+  for (const Worker& worker : program_.workers)
+    if (worker.rank == blank_.memory.end_id()) blank_.memory.push_back({});
+}
+
+void Engine::draw_command(RankId rank, const Command& command, const std::vector<Bytes>& bytes) {
+  if (command.kind == CommandKind::send)
+    blank_.transfers.push_back(transfer_of(command.op, bytes));
+  else
+    blank_.spans.push_back({command.op, rank, Nanoseconds::max(), Nanoseconds::min()});
+}
+
+Result<IterationResult> Engine::run_iteration(std::int64_t number) {
+  for (auto& device : devices_) PIPEPLAN_CHECK(device->begin_iteration(number));
   enqueue_all();
-  for (auto& device : devices_) device->wait_all();
-  IterationResult result;
-  for (const RankId rank : ids<RankId>(devices_.size())) collect(rank, result);
+  // All are waited for, whatever fails: commands must not outlive the iteration.
+  Result<void> outcome;
+  for (auto& device : devices_)
+    if (Result<void> waited = device->wait_all(); !waited && outcome) outcome = std::move(waited);
+  PIPEPLAN_CHECK(outcome);
+  IterationResult result{.timeline = blank_, .load = {}};
+  for (const WorkerId worker : ids<WorkerId>(devices_.size())) PIPEPLAN_CHECK(collect(worker, result));
   start_at_zero(result.timeline);
   sort_events(result.timeline);
   return result;
@@ -50,15 +105,15 @@ bool Engine::ready(const Command& command) const {
 
 void Engine::enqueue_all() {
   enqueued_.assign(enqueued_.size(), false);
-  PerId<RankId, std::size_t> next(devices_.size(), 0);
+  PerId<WorkerId, std::size_t> next(devices_.size(), 0);
   for (bool moved = true; moved;) {
     moved = false;
-    for (const RankId rank : ids<RankId>(devices_.size())) {
-      const auto& order = program_.ranks[rank];
-      for (; next[rank] < order.size(); ++next[rank]) {
-        const Command& command = program_.commands[order[next[rank]].index()];
+    for (const WorkerId worker : ids<WorkerId>(devices_.size())) {
+      const auto& order = program_.order[worker];
+      for (; next[worker] < order.size(); ++next[worker]) {
+        const Command& command = program_.commands[order[next[worker]].index()];
         if (!ready(command)) break;
-        devices_[rank]->enqueue(command);
+        devices_[worker]->enqueue(command);
         enqueued_[command.id.index()] = moved = true;
       }
     }
@@ -66,33 +121,29 @@ void Engine::enqueue_all() {
   PIPEPLAN_ASSERT(std::ranges::find(enqueued_, false) == enqueued_.end());
 }
 
-void Engine::collect(RankId rank, IterationResult& result) const {
-  for (const Stamp& stamp : devices_[rank]->stamps()) place(rank, stamp, result);
-  result.timeline.memory.push_back(devices_[rank]->memory());
+Result<void> Engine::collect(WorkerId worker, IterationResult& result) const {
+  PIPEPLAN_TRY(stamps, devices_[worker]->stamps());
+  PIPEPLAN_ASSERT(stamps.size() == program_.order[worker].size());
+  for (const Stamp& stamp : stamps) place(stamp, result);
+  const Worker& it = program_.workers[worker];
+  RankMemory& most = result.timeline.memory[it.rank];
+  RankMemory held = devices_[worker]->memory();
+  const bool first = it.copy == 0 && it.replica == 0;
+  if (first || held.peak.total() > most.peak.total()) most = std::move(held);
+  return {};
 }
 
-void Engine::place(RankId rank, const Stamp& stamp, IterationResult& result) const {
+void Engine::place(const Stamp& stamp, IterationResult& result) const {
   Timeline& timeline = result.timeline;
   const Command& command = program_.commands[stamp.command.index()];
   if (command.kind != CommandKind::send) timeline.iteration = std::max(timeline.iteration, stamp.end);
-  if (command.kind == CommandKind::step) return;
-  if (command.kind == CommandKind::compute) {
-    timeline.spans.push_back({command.op, rank, stamp.start, stamp.end});
-    timeline.makespan = std::max(timeline.makespan, stamp.end);
-    result.load.wall += stamp.end - stamp.start;
-    result.load.cpu += stamp.cpu;
-    return;
-  }
-  const bool forward = command.op.kind == OpKind::forward;
-  const StageId from = command.op.stage;
-  const StageId to = forward ? from.next() : from.previous();
-  timeline.transfers.push_back({.direction = forward ? Direction::forward : Direction::backward,
-                                .from = from,
-                                .to = to,
-                                .micro_batch = command.op.micro_batch,
-                                .start = stamp.start,
-                                .end = stamp.end,
-                                .bytes = boundary_bytes_.at(std::min(from, to).index())});
+  const auto& at = places_[stamp.command.index()];
+  if (!at) return;
+  if (command.kind == CommandKind::send) return widen(timeline.transfers[*at], stamp);
+  widen(timeline.spans[*at], stamp);
+  timeline.makespan = std::max(timeline.makespan, stamp.end);
+  result.load.wall += stamp.end - stamp.start;
+  result.load.cpu += stamp.cpu;
 }
 
 }  // namespace pipeplan

@@ -2,13 +2,16 @@
 
 // Drives devices through a program: one engine for every backend. It enqueues each iteration's commands in an
 // order in which nothing waits for what is not yet enqueued, and turns the stamps into a timeline that starts
-// at 0.
+// at 0. Where several workers run a rank, an op or a transfer lasts from its earliest start to its latest end
+// among them, and the memory is that of the worker that held most.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "executor/device.hpp"
 #include "executor/program.hpp"
+#include "planner/cost.hpp"
 #include "profiler/load_guard.hpp"
 #include "simulator/timeline.hpp"
 
@@ -19,22 +22,30 @@ struct IterationResult {
   LoadVerdict load;  // over the computing commands
 };
 
+// What passes between stage i and i+1, as `costs` have it.
+std::vector<Bytes> boundary_bytes(const PipelineCosts& costs);
+
 class Engine {
  public:
-  // One device per rank; `boundary_bytes[s]` passes between stage s and s+1 per micro-batch.
-  Engine(Program program, PerId<RankId, std::unique_ptr<Device>> devices, std::vector<Bytes> boundary_bytes);
+  // One device per worker; `bytes` per boundary and micro-batch.
+  Engine(Program program, PerId<WorkerId, std::unique_ptr<Device>> devices, const std::vector<Bytes>& bytes);
 
-  IterationResult run_iteration(std::int64_t number);
+  Result<IterationResult> run_iteration(std::int64_t number);
+  [[nodiscard]] const Program& program() const { return program_; }
 
  private:
+  void draw_blank(const std::vector<Bytes>& bytes);
+  void draw_command(RankId rank, const Command& command, const std::vector<Bytes>& bytes);
   void enqueue_all();
   [[nodiscard]] bool ready(const Command& command) const;
-  void collect(RankId rank, IterationResult& result) const;
-  void place(RankId rank, const Stamp& stamp, IterationResult& result) const;
+  Result<void> collect(WorkerId worker, IterationResult& result) const;
+  void place(const Stamp& stamp, IterationResult& result) const;
 
   Program program_;
-  PerId<RankId, std::unique_ptr<Device>> devices_;
-  std::vector<Bytes> boundary_bytes_;
+  PerId<WorkerId, std::unique_ptr<Device>> devices_;
+  Timeline blank_;  // all spans and transfers of an iteration, not yet timed
+  // Per command its span or transfer in the blank timeline: where all workers of a rank note the same op.
+  std::vector<std::optional<std::size_t>> places_;
   std::vector<bool> enqueued_;
 };
 

@@ -4,8 +4,8 @@
 // exactly k non-empty contiguous stages that fit in memory, then the documented tie-breaks, so that the
 // answer is unique. Each criterion in turn is a search for the smallest limit that can be kept, among the
 // splits that keep those before it. One question of the search costs O(k log n + b), b <= k n the places
-// where a cut can still be; receive buffers that are large beside the memory left can add the width of the
-// windows they make doubtful.
+// where a cut can still be; receive buffers and inputs of recomputed layers that are large beside the
+// memory left can add the width of the windows they make doubtful.
 
 #include "planner/split.hpp"
 

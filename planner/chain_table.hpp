@@ -6,8 +6,8 @@
 //
 // Three things keep a question cheap. Greedy cutting from either end bounds where each cut can be at all (a
 // band). Inside the bands the ends that a start allows form a window that only moves left as the start does,
-// so the best end comes from a sliding minimum. And only where receive buffers decide whether a stage fits,
-// ends are tried one by one.
+// so the best end comes from a sliding minimum. And only where what a stage holds for its cuts (receive
+// buffers, the input of recomputed layers) decides whether it fits, ends are tried one by one.
 
 #include <cstdint>
 #include <limits>

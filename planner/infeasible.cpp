@@ -32,7 +32,7 @@ Infeasible explain_infeasible(const SplitProblem& problem, const std::vector<std
                    *memory.limit,
                    smallest_memory,
                    problem.stages};
-    own.needed[MemoryItem::activations] =
+    own.needed[MemoryItem::activations] +=
         memory.activation_per_micro_batch *
         in_flight(problem.schedule, problem.stages, problem.micro_batch_count, stage);
     if (!tightest || tighter(own, *tightest)) tightest = own;

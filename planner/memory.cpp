@@ -52,23 +52,32 @@ MemoryUse state_memory(const StateRule& rule, Bytes parameter_bytes) {
   return use;
 }
 
+StageMemory window_memory(const CostTable& table, std::int64_t first, std::int64_t end,
+                          const StateRule& state, const DeviceType& device) {
+  PIPEPLAN_ASSERT(0 <= first && first < end && end <= table.layer_count);
+  StageMemory memory;
+  memory.constant = state_memory(state, Bytes{between(table.parameter, first, end)});
+  memory.constant[MemoryItem::activations].value = between(table.rerun_activation, first, end);
+  memory.constant[MemoryItem::workspace].value =
+      *std::max_element(table.workspace.begin() + first, table.workspace.begin() + end);
+  memory.constant[MemoryItem::reserved] = device.reserved;
+  memory.activation_per_micro_batch.value =
+      between(table.activation, first, end) + table.entering[static_cast<std::size_t>(first)];
+  memory.deferred_per_micro_batch.value = between(table.deferred, first, end);
+  memory.limit = device.memory;
+  return memory;
+}
+
 StageMemory stage_memory(const CostTable& table, std::int64_t first, std::int64_t end, std::int64_t stage,
                          std::int64_t stages, ScheduleKind schedule, std::int64_t micro_batches,
                          const StateRule& state, const DeviceType& device) {
-  PIPEPLAN_ASSERT(0 <= first && first < end && end <= table.layer_count);
   const auto buffers = [&](std::int64_t boundary, std::int64_t cut) {
     if (boundary < 0 || boundary + 1 == stages) return Bytes{};
     return Bytes{receive_buffers(schedule, stages, micro_batches, boundary) *
                  table.cut_bytes[static_cast<std::size_t>(cut)]};
   };
-  StageMemory memory;
-  memory.constant = state_memory(state, Bytes{between(table.parameter, first, end)});
-  memory.constant[MemoryItem::workspace].value =
-      *std::max_element(table.workspace.begin() + first, table.workspace.begin() + end);
+  StageMemory memory = window_memory(table, first, end, state, device);
   memory.constant[MemoryItem::communication] = buffers(stage - 1, first) + buffers(stage, end);
-  memory.constant[MemoryItem::reserved] = device.reserved;
-  memory.activation_per_micro_batch.value = between(table.activation, first, end);
-  memory.limit = device.memory;
   return memory;
 }
 

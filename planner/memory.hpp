@@ -28,7 +28,12 @@ Ratio state_factor(const StateRule& rule);
 // rounded up, goes to the weights first, then to the gradients, the rest to the state.
 MemoryUse state_memory(const StateRule& rule, Bytes parameter_bytes);
 
-// Layers [first, end) as stage `stage` of `stages`: the one place that says what a stage's memory is made of.
+// Layers [first, end) as a stage without receive buffers: the one place that says what else its memory is
+// made of.
+StageMemory window_memory(const CostTable& table, std::int64_t first, std::int64_t end,
+                          const StateRule& state, const DeviceType& device);
+
+// The same as stage `stage` of `stages` on as many ranks, with its buffers.
 StageMemory stage_memory(const CostTable& table, std::int64_t first, std::int64_t end, std::int64_t stage,
                          std::int64_t stages, ScheduleKind schedule, std::int64_t micro_batches,
                          const StateRule& state, const DeviceType& device);

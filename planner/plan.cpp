@@ -1,6 +1,16 @@
 #include "planner/plan.hpp"
 
+#include <algorithm>
+
 namespace pipeplan {
+
+std::int64_t Plan::rank_count() const {
+  std::int64_t count = 0;
+  for (const StagePlan& stage : stages) count = std::max<std::int64_t>(count, stage.rank.value + 1);
+  return count;
+}
+
+std::int64_t Plan::virtual_stages() const { return stages.empty() ? 1 : stage_count() / rank_count(); }
 
 double Objective::gap_fraction() const {
   if (value == lower_bound) return 0;

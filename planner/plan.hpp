@@ -11,6 +11,7 @@
 #include "models/base/json_file.hpp"
 #include "models/base/spelling.hpp"
 #include "models/cluster.hpp"
+#include "models/layers/optimizer.hpp"
 #include "profiler/profile.hpp"
 
 namespace pipeplan {
@@ -34,14 +35,13 @@ constexpr auto spellings(TransferMode) {
       {{ignored, "ignored"}, {uncontended, "uncontended"}, {overlapped, "overlapped"}});
 }
 
-// Bytes per parameter byte, as weight + gradient + state: none 1 + 0 + 0, sgd 1 + 1 + 0, momentum 1 + 1 + 1,
-// adam 1 + 1 + 2.
-enum class OptimizerRule { none, sgd, momentum, adam };
+// When recomputed layers run forward again: fused into the backward, or in ops of their own (R) that need not
+// wait for the gradient.
+enum class RecomputeMode { fused, early };
 
-constexpr auto spellings(OptimizerRule) {
-  using enum OptimizerRule;
-  return std::to_array<Spelling<OptimizerRule>>(
-      {{none, "none"}, {sgd, "sgd"}, {momentum, "momentum"}, {adam, "adam"}});
+constexpr auto spellings(RecomputeMode) {
+  using enum RecomputeMode;
+  return std::to_array<Spelling<RecomputeMode>>({{fused, "fused"}, {early, "early"}});
 }
 
 // How many bytes the training state takes, in multiples of the weights' bytes.
@@ -57,7 +57,13 @@ struct StagePlan {
   LayerId first;  // inclusive
   LayerId last;   // inclusive
   RankId rank;
-  DeviceId device;
+  // One for each replica of each copy of the pipeline, copy by copy: replicas * data_parallel of them. All
+  // stages of a rank have the same.
+  std::vector<DeviceId> devices = {DeviceId{0}};
+  std::int64_t replicas = 1;            // each takes an equal share of every micro-batch
+  std::vector<LayerId> recompute = {};  // ascending: layers whose activations are computed again
+
+  [[nodiscard]] DeviceId device() const { return devices.front(); }
   friend bool operator==(const StagePlan&, const StagePlan&) = default;
 };
 
@@ -91,21 +97,28 @@ struct Plan {
   StateRule state;
   std::int64_t micro_batch_size = 1;
   std::int64_t micro_batch_count = 1;
+  std::int64_t data_parallel = 1;  // copies of the whole pipeline
+  RecomputeMode recompute_mode = RecomputeMode::fused;
   PerId<LayerId, std::string> layer_names;
-  PerId<StageId, StagePlan> stages;
+  PerId<StageId, StagePlan> stages;  // in the order of the layers; several may share a rank
   Objective objective;
   Prediction prediction;
   std::string algorithm = "chain-dp";
 
-  [[nodiscard]] std::int64_t global_batch() const { return micro_batch_size * micro_batch_count; }
+  [[nodiscard]] std::int64_t global_batch() const {
+    return micro_batch_size * micro_batch_count * data_parallel;
+  }
   [[nodiscard]] std::int64_t stage_count() const { return static_cast<std::int64_t>(stages.size()); }
+  [[nodiscard]] std::int64_t rank_count() const;      // largest rank + 1
+  [[nodiscard]] std::int64_t virtual_stages() const;  // stages per rank
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
 Json to_json(const Plan& plan);
 // Checks everything that can be checked without a profile: every layer exactly once, in order, no empty
-// stage, devices that exist, counts that multiply to the global batch. What this version cannot do (replicas,
-// tensor parallelism, virtual stages, recomputation) is refused by name.
+// stage, equally many stages on every rank, devices that exist and are used once, replicas that divide the
+// micro-batch, counts that multiply to the global batch. What this version cannot do (tensor parallelism) is
+// refused by name.
 Result<Plan> plan_from_json(const Json& json, const std::string& source);
 Result<Plan> read_plan_file(const std::string& path);
 

@@ -13,15 +13,19 @@ Json stage_json(const Plan& plan, StageId index) {
   Json layers = Json::array();
   for (LayerId layer = stage.first; layer <= stage.last; layer = layer.next())
     layers.push_back(plan.layer_names[layer]);
+  Json devices = Json::array();
+  for (const DeviceId device : stage.devices) devices.push_back(device.value);
+  Json recomputed = Json::array();
+  for (const LayerId layer : stage.recompute) recomputed.push_back(plan.layer_names[layer]);
   return Json{{"index", index.value},
               {"rank", stage.rank.value},
               {"layers", std::move(layers)},
               {"first_layer", stage.first.value},
               {"last_layer", stage.last.value},
-              {"devices", Json::array({stage.device.value})},
-              {"replicas", 1},
+              {"devices", std::move(devices)},
+              {"replicas", stage.replicas},
               {"tensor_parallel", 1},
-              {"recompute", Json::array()}};
+              {"recompute", std::move(recomputed)}};
 }
 
 Json objective_json(const Objective& objective) {
@@ -67,12 +71,12 @@ Json to_json(const Plan& plan) {
               {"profile_digest", plan.profile_digest},
               {"cluster", to_json(plan.cluster)},
               {"schedule", spelt(plan.schedule)},
-              {"virtual_stages", 1},
+              {"virtual_stages", plan.virtual_stages()},
               {"transfers", spelt(plan.transfers)},
-              {"recompute_mode", "fused"},
+              {"recompute_mode", spelt(plan.recompute_mode)},
               {"micro_batch_size", plan.micro_batch_size},
               {"micro_batch_count", plan.micro_batch_count},
-              {"data_parallel", 1},
+              {"data_parallel", plan.data_parallel},
               {"global_batch", plan.global_batch()},
               {"stages", std::move(stages)},
               {"objective", objective_json(plan.objective)},

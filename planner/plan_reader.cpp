@@ -5,116 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "models/base/json_reader.hpp"
 #include "planner/cost.hpp"
 #include "planner/plan.hpp"
+#include "planner/stage_reader.hpp"
 
 namespace pipeplan {
 namespace {
-
-// Fields of the document that this version knows in one value only.
-void expect_one(ObjectReader& object, const std::string& key) {
-  const std::int64_t value = object.integer(key, 1);
-  if (value != 1) object.fail(key, fmt::format("is {}, but this version of pipeplan only does 1", value));
-}
-
-std::int32_t small_integer(ObjectReader& object, const std::string& key) {
-  return static_cast<std::int32_t>(object.integer(key, 0, std::numeric_limits<std::int32_t>::max()));
-}
-
-// What the stages read so far have taken.
-struct Taken {
-  std::map<std::string, std::int64_t> layers;  // name to stage
-  std::map<std::int64_t, std::int64_t> devices;
-};
-
-void take_names(ObjectReader& object, Plan& plan, const std::vector<std::string>& names, Taken& taken) {
-  const auto index = static_cast<std::int64_t>(plan.stages.size());
-  if (names.empty()) object.fail("layers", fmt::format("is empty: stage {} has no layer", index));
-  for (const std::string& name : names) {
-    if (name.empty()) object.fail("layers", "has an empty name, wanted at least one character");
-    const auto [place, is_new] = taken.layers.emplace(name, index);
-    if (!is_new)
-      object.fail("layers",
-                  fmt::format("layer '{}' is in stage {} and again in stage {}", name, place->second, index));
-    plan.layer_names.push_back(name);
-  }
-}
-
-// `next` is the first layer that no earlier stage has.
-void check_range(ObjectReader& object, const StagePlan& stage, std::int64_t next, std::int64_t layers) {
-  const std::int64_t first = stage.first.value;
-  if (first > next)
-    object.fail("first_layer", fmt::format("is {}: layers {} to {} are in no stage", first, next, first - 1));
-  if (first < next)
-    object.fail("first_layer",
-                fmt::format("is {}, but layers up to {} are in earlier stages", first, next - 1));
-  if (stage.last.value - first + 1 != layers)
-    object.fail("last_layer", fmt::format("is {}, wanted {}: the stage lists {} layers from layer {} on",
-                                          stage.last.value, first + layers - 1, layers, first));
-}
-
-void read_stage_layers(ObjectReader& object, Plan& plan, StagePlan& stage, Taken& taken) {
-  const auto next = static_cast<std::int64_t>(plan.layer_names.size());
-  const std::vector<std::string> names = object.texts("layers");
-  take_names(object, plan, names, taken);
-  stage.first.value = small_integer(object, "first_layer");
-  stage.last.value = small_integer(object, "last_layer");
-  check_range(object, stage, next, static_cast<std::int64_t>(names.size()));
-}
-
-void read_stage_device(ObjectReader& object, const Plan& plan, StagePlan& stage, Taken& taken) {
-  const auto index = static_cast<std::int64_t>(plan.stages.size());
-  const std::vector<std::int64_t> devices = object.integers("devices");
-  if (devices.size() != 1) {
-    object.fail("devices", fmt::format("has {} devices, but this version of pipeplan runs a stage on 1",
-                                       devices.size()));
-    return;
-  }
-  const std::int64_t device = devices.front();
-  if (device >= plan.cluster.device_count()) {
-    object.fail("devices", fmt::format("device {} is not in the cluster, which has {}", device,
-                                       plan.cluster.device_count()));
-    return;
-  }
-  const auto [place, is_new] = taken.devices.emplace(device, index);
-  if (!is_new)
-    object.fail("devices",
-                fmt::format("device {} runs stage {} and again stage {}", device, place->second, index));
-  stage.device.value = static_cast<std::int32_t>(device);
-}
-
-void expect_position(ObjectReader& object, const std::string& key, std::int64_t position) {
-  const std::int64_t value = object.integer(key);
-  if (value != position) object.fail(key, fmt::format("is {}, wanted {}", value, position));
-}
-
-StagePlan read_stage(ObjectReader& object, Plan& plan, Taken& taken) {
-  StagePlan stage;
-  const StageId index = plan.stages.end_id();
-  expect_position(object, "index", index.value);
-  expect_position(object, "rank", index.value);
-  stage.rank.value = index.value;
-  read_stage_layers(object, plan, stage, taken);
-  read_stage_device(object, plan, stage, taken);
-  expect_one(object, "replicas");
-  expect_one(object, "tensor_parallel");
-  if (const auto recomputed = object.texts("recompute"); !recomputed.empty())
-    object.fail("recompute", fmt::format("lists '{}', but this version of pipeplan does not recompute",
-                                         recomputed.front()));
-  object.done();
-  return stage;
-}
-
-void read_stages(ObjectReader& document, Plan& plan) {
-  Taken taken;
-  for (ObjectReader& object : document.objects("stages"))
-    plan.stages.push_back(read_stage(object, plan, taken));
-  if (plan.stages.empty()) document.fail("stages", "is empty, wanted at least one stage");
-}
 
 Objective read_objective(ObjectReader object) {
   Objective objective;
@@ -167,19 +66,16 @@ void read_settings(ObjectReader object, Plan& plan) {
 void read_batch(ObjectReader& document, Plan& plan) {
   plan.micro_batch_size = document.integer("micro_batch_size", 1);
   plan.micro_batch_count = document.integer("micro_batch_count", 1);
-  expect_one(document, "data_parallel");
+  plan.data_parallel = document.integer("data_parallel", 1);
   const std::int64_t batch = document.integer("global_batch", 1);
-  const auto product =
-      checked_product(plan.micro_batch_size, plan.micro_batch_count, largest_document_integer);
+  auto product = checked_product(plan.micro_batch_size, plan.micro_batch_count, largest_document_integer);
+  if (product) product = checked_product(*product, plan.data_parallel, largest_document_integer);
+  const std::string copies =
+      plan.data_parallel == 1 ? "" : fmt::format(" times {} copies", plan.data_parallel);
   if (product != batch)
-    document.fail("global_batch", fmt::format("is {}, but micro-batch size {} times count {} is {}", batch,
-                                              plan.micro_batch_size, plan.micro_batch_count,
+    document.fail("global_batch", fmt::format("is {}, but micro-batch size {} times count {}{} is {}", batch,
+                                              plan.micro_batch_size, plan.micro_batch_count, copies,
                                               product ? fmt::format("{}", *product) : "out of range"));
-}
-
-void read_recompute_mode(ObjectReader& document) {
-  const std::string mode = document.text("recompute_mode");
-  if (mode != "fused") document.fail("recompute_mode", fmt::format("is '{}', wanted 'fused'", mode));
 }
 
 }  // namespace
@@ -193,11 +89,11 @@ Result<Plan> plan_from_json(const Json& json, const std::string& source) {
   plan.profile_digest = document.text("profile_digest");
   plan.cluster = read_cluster(document.object("cluster"));
   plan.schedule = document.one_of<ScheduleKind>("schedule");
-  expect_one(document, "virtual_stages");
+  const std::int64_t virtual_stages = document.integer("virtual_stages", 1);
   plan.transfers = document.one_of<TransferMode>("transfers");
-  read_recompute_mode(document);
+  plan.recompute_mode = document.one_of<RecomputeMode>("recompute_mode");
   read_batch(document, plan);
-  if (!errors.failed()) read_stages(document, plan);
+  if (!errors.failed()) read_stages(document, virtual_stages, plan);
   if (!errors.failed()) {
     plan.objective = read_objective(document.object("objective"));
     plan.prediction = read_prediction(document.object("prediction"), plan.stages.size());

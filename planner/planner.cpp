@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include <algorithm>
+#include <map>
 
 #include "models/base/assert.hpp"
 #include "planner/batch.hpp"
@@ -13,6 +12,7 @@
 #include "planner/even_split.hpp"
 #include "planner/infeasible.hpp"
 #include "planner/memory.hpp"
+#include "planner/placement.hpp"
 #include "planner/plan_warnings.hpp"
 
 namespace pipeplan {
@@ -23,9 +23,12 @@ struct StageRange {
 };
 
 Result<StageRange> stage_range(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+  if (options.data_parallel < 1)
+    return bad_usage(fmt::format("{} copies asked for, wanted at least 1", options.data_parallel));
   const auto layers = static_cast<std::int64_t>(profile.layers.size());
   if (layers == 0) return bad_input(profile.model, "has 0 layers, wanted at least 1");
-  const std::int64_t natural = std::min(layers, cluster.device_count());
+  const std::int64_t devices = cluster.device_count() / options.data_parallel;  // of each copy
+  const std::int64_t natural = std::max<std::int64_t>(1, std::min(layers, devices));
   const bool open = !options.fewest_stages && !options.most_stages;
   const StageRange range{options.fewest_stages.value_or(open ? natural : 1),
                          options.most_stages.value_or(natural)};
@@ -33,9 +36,11 @@ Result<StageRange> stage_range(const Profile& profile, const Cluster& cluster, c
   if (range.fewest > layers || range.most > layers)
     return bad_usage(fmt::format("{} stages asked for, but '{}' has {} layers",
                                  std::max(range.fewest, range.most), profile.model, layers));
-  if (range.fewest > cluster.device_count() || range.most > cluster.device_count())
-    return bad_usage(fmt::format("{} stages asked for, but cluster '{}' has {} devices",
-                                 std::max(range.fewest, range.most), cluster.name, cluster.device_count()));
+  if (range.fewest > devices || range.most > devices)
+    return bad_usage(fmt::format(
+        "{} stages{} asked for, but cluster '{}' has {} devices", std::max(range.fewest, range.most),
+        options.data_parallel == 1 ? "" : fmt::format(" in {} copies", options.data_parallel), cluster.name,
+        cluster.device_count()));
   if (range.fewest > range.most)
     return bad_usage(fmt::format("fewest stages {} are more than most stages {}", range.fewest, range.most));
   return range;
@@ -63,13 +68,31 @@ Cluster with_memory(Cluster cluster, const std::optional<Bytes>& memory) {
   return cluster;
 }
 
+// Copy c of stage s runs on device c * stages + s.
+std::vector<DeviceId> stage_devices(std::int64_t stages, std::int64_t stage, std::int64_t copies) {
+  std::vector<DeviceId> devices;
+  for (std::int64_t copy = 0; copy < copies; ++copy)
+    devices.push_back(id_of<DeviceId>(static_cast<std::size_t>(copy * stages + stage)));
+  return devices;
+}
+
+StagePlan placed_stage(std::int64_t stages, std::size_t stage, std::int64_t copies) {
+  StagePlan placed;
+  placed.rank = id_of<RankId>(stage);
+  placed.devices = stage_devices(stages, placed.rank.value, copies);
+  return placed;
+}
+
 SplitProblem make_problem(const CostTable& table, const Cluster& cluster, const PlanOptions& options,
                           const Batch& batch, std::int64_t stages) {
   SplitProblem problem{
       &table, stages, batch.micro_batch_count, options.schedule, options.transfers, options.state, {}, {}};
-  for (const DeviceId device : ids<DeviceId>(static_cast<std::size_t>(stages))) {
-    problem.devices.push_back(cluster.type(device));
-    if (device.value > 0) problem.links.push_back(cluster.link_between(device.previous(), device));
+  StagePlan before;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(stages); ++i) {
+    StagePlan stage = placed_stage(stages, i, options.data_parallel);
+    problem.devices.push_back(common_device(cluster, stage.devices));
+    if (i > 0) problem.links.push_back(boundary_link(cluster, before, stage));
+    before = std::move(stage);
   }
   return problem;
 }
@@ -111,11 +134,23 @@ void consider(Best& best, Algorithm algorithm, SplitProblem problem) {
   }
 }
 
-void place_stages(Plan& plan, const std::vector<std::int64_t>& bounds) {
-  for (std::size_t stage = 0; stage + 1 < bounds.size(); ++stage)
-    plan.stages.push_back({id_of<LayerId>(static_cast<std::size_t>(bounds[stage])),
-                           id_of<LayerId>(static_cast<std::size_t>(bounds[stage + 1] - 1)),
-                           id_of<RankId>(stage), id_of<DeviceId>(stage)});
+void place_stages(Plan& plan, const std::vector<std::int64_t>& bounds, const std::vector<bool>& recomputed) {
+  const auto stages = static_cast<std::int64_t>(bounds.size()) - 1;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    StagePlan stage = placed_stage(stages, i, plan.data_parallel);
+    stage.first = id_of<LayerId>(static_cast<std::size_t>(bounds[i]));
+    stage.last = id_of<LayerId>(static_cast<std::size_t>(bounds[i + 1] - 1));
+    for (LayerId layer = stage.first; layer <= stage.last; layer = layer.next())
+      if (recomputed[layer.index()]) stage.recompute.push_back(layer);
+    plan.stages.push_back(std::move(stage));
+  }
+}
+
+std::vector<bool> recomputed_layers(const Profile& profile, Recomputation wanted) {
+  std::vector<bool> recomputed;
+  for (const ProfiledLayer& layer : profile.layers)
+    recomputed.push_back(wanted == Recomputation::all && layer.recomputable);
+  return recomputed;
 }
 
 Objective proved(const Best& best, Algorithm algorithm) {
@@ -146,6 +181,8 @@ Plan unplaced(const Profile& profile, Cluster cluster, const PlanOptions& option
   plan.state = options.state;
   plan.micro_batch_size = batch.micro_batch_size;
   plan.micro_batch_count = batch.micro_batch_count;
+  plan.data_parallel = options.data_parallel;
+  plan.recompute_mode = options.recompute_mode;
   plan.algorithm = spelt(options.algorithm);
   for (const ProfiledLayer& layer : profile.layers) plan.layer_names.push_back(layer.name);
   return plan;
@@ -177,8 +214,9 @@ Result<PlanAnswer> make_plan(const Profile& profile, const Cluster& given_cluste
   PIPEPLAN_CHECK(check_state(options.state));
   PIPEPLAN_CHECK(check_colocation(profile));
   PIPEPLAN_TRY(batch, choose_batch(profile, options, range.most));
+  const std::vector<bool> recomputed = recomputed_layers(profile, options.recompute);
   PIPEPLAN_TRY(table, make_cost_table(profile, batch.micro_batch_size, batch.micro_batch_count,
-                                      options.extrapolation));
+                                      options.extrapolation, recomputed));
   const Cluster cluster = with_memory(given_cluster, options.memory_limit);
   Best best;
   for (std::int64_t stages = range.fewest; stages <= range.most; ++stages) {
@@ -192,7 +230,7 @@ Result<PlanAnswer> make_plan(const Profile& profile, const Cluster& given_cluste
     return answer;
   }
   answer.plan = unplaced(profile, cluster, options, batch);
-  place_stages(answer.plan, best.score.bounds);
+  place_stages(answer.plan, best.score.bounds, recomputed);
   answer.plan.objective = proved(best, options.algorithm);
   PIPEPLAN_TRY(costs, pipeline_costs(answer.plan, profile, cluster, options.extrapolation));
   predict(answer.plan, costs);

@@ -8,6 +8,11 @@
 #include "planner/memory.hpp"
 
 namespace pipeplan {
+namespace {
+
+constexpr std::int64_t no_bytes_yet = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
 
 RangeMaximum::RangeMaximum(const std::vector<std::int64_t>& values) : levels_{values} {
   for (std::size_t half = 1; 2 * half <= values.size(); half *= 2) {
@@ -50,11 +55,23 @@ WindowCosts::StageTerms WindowCosts::stage_terms(const SplitProblem& problem, st
                    0,
                    0,
                    0};
-  if (problem.stages == 1) return terms;
-  const auto [least, most] = std::minmax_element(table_.cut_bytes.begin() + 1, table_.cut_bytes.end() - 1);
-  terms.least_buffers = (terms.receive_in + terms.receive_out) * *least;
-  terms.most_buffers = (terms.receive_in + terms.receive_out) * *most;
+  bracket_cuts(terms, stage, problem.stages);
   return terms;
+}
+
+// The cheapest and the dearest that the cuts at a window's ends can be.
+void WindowCosts::bracket_cuts(StageTerms& terms, std::int64_t stage, std::int64_t stages) const {
+  const auto add = [&](const auto& bytes_at) {
+    std::int64_t least = no_bytes_yet, most = 0;
+    for (std::int64_t cut = 1; cut < layers(); ++cut) {
+      least = std::min(least, bytes_at(cut));
+      most = std::max(most, bytes_at(cut));
+    }
+    terms.least_at_cuts += least;
+    terms.most_at_cuts += most;
+  };
+  if (stage > 0) add([&](std::int64_t cut) { return bytes_before(terms, cut); });
+  if (stage + 1 < stages) add([&](std::int64_t cut) { return terms.receive_out * cut_bytes(cut); });
 }
 
 void WindowCosts::time_links(const SplitProblem& problem) {
@@ -71,18 +88,18 @@ void WindowCosts::time_links(const SplitProblem& problem) {
   }
 }
 
-std::int64_t WindowCosts::memory_without_buffers(std::int64_t stage, std::int64_t first,
-                                                 std::int64_t end) const {
+std::int64_t WindowCosts::memory_between_cuts(std::int64_t stage, std::int64_t first,
+                                              std::int64_t end) const {
   const StageTerms& own = terms(stage);
   return own.reserved + state_factor_.multiply_up(at(table_.parameter, end) - at(table_.parameter, first)) +
-         workspace_.largest(first, end) +
+         workspace_.largest(first, end) + at(table_.rerun_activation, end) -
+         at(table_.rerun_activation, first) +
          own.in_flight * (at(table_.activation, end) - at(table_.activation, first));
 }
 
 std::int64_t WindowCosts::memory(std::int64_t stage, std::int64_t first, std::int64_t end) const {
   const StageTerms& own = terms(stage);
-  return memory_without_buffers(stage, first, end) + own.receive_in * cut_bytes(first) +
-         own.receive_out * cut_bytes(end);
+  return memory_between_cuts(stage, first, end) + bytes_before(own, first) + own.receive_out * cut_bytes(end);
 }
 
 std::int64_t WindowCosts::link_time(std::int64_t stage, std::int64_t cut) const {

@@ -1,8 +1,10 @@
 #pragma once
 
 // What any window of layers costs as any stage, in constant time: the same numbers as score_split's, prepared
-// for an algorithm that asks millions of times. least_memory and most_memory bracket memory by the cheapest
-// and the dearest cut; unlike memory itself they grow with the window, at either end, and so does time.
+// for an algorithm that asks millions of times. What a stage holds depends on the cuts at its ends besides:
+// receive buffers, and the input of recomputed layers that it begins with. least_memory and most_memory
+// bracket that by the cheapest and the dearest cut; unlike memory itself they grow with the window, at either
+// end, and so does time.
 
 #include <cstdint>
 #include <vector>
@@ -36,10 +38,10 @@ class WindowCosts {
   }
   [[nodiscard]] std::int64_t memory(std::int64_t stage, std::int64_t first, std::int64_t end) const;
   [[nodiscard]] std::int64_t least_memory(std::int64_t stage, std::int64_t first, std::int64_t end) const {
-    return memory_without_buffers(stage, first, end) + terms(stage).least_buffers;
+    return memory_between_cuts(stage, first, end) + terms(stage).least_at_cuts;
   }
   [[nodiscard]] std::int64_t most_memory(std::int64_t stage, std::int64_t first, std::int64_t end) const {
-    return memory_without_buffers(stage, first, end) + terms(stage).most_buffers;
+    return memory_between_cuts(stage, first, end) + terms(stage).most_at_cuts;
   }
   // How long the link behind stage `stage` is busy if the next stage begins with layer `cut`.
   [[nodiscard]] std::int64_t link_time(std::int64_t stage, std::int64_t cut) const;
@@ -56,7 +58,7 @@ class WindowCosts {
     std::int64_t reserved, limit;
     std::int64_t in_flight;
     std::int64_t receive_in, receive_out;  // buffers at the cut before and behind
-    std::int64_t least_buffers, most_buffers;
+    std::int64_t least_at_cuts, most_at_cuts;
     std::size_t link;  // which of link_times_
   };
 
@@ -66,8 +68,13 @@ class WindowCosts {
   [[nodiscard]] const StageTerms& terms(std::int64_t stage) const {
     return terms_[static_cast<std::size_t>(stage)];
   }
-  [[nodiscard]] std::int64_t memory_without_buffers(std::int64_t stage, std::int64_t first,
-                                                    std::int64_t end) const;
+  [[nodiscard]] std::int64_t memory_between_cuts(std::int64_t stage, std::int64_t first,
+                                                 std::int64_t end) const;
+  // What a stage holds for the cut that it begins with.
+  [[nodiscard]] std::int64_t bytes_before(const StageTerms& own, std::int64_t first) const {
+    return own.receive_in * cut_bytes(first) + own.in_flight * at(table_.entering, first);
+  }
+  void bracket_cuts(StageTerms& terms, std::int64_t stage, std::int64_t stages) const;
   [[nodiscard]] StageTerms stage_terms(const SplitProblem& problem, std::int64_t stage) const;
   void time_links(const SplitProblem& problem);
 

@@ -1,5 +1,7 @@
 #include "profiler/cpu_profiler.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -23,10 +25,9 @@ struct LayerSamples {
 // One micro-batch size on its way through the network, again and again.
 class Measurement {
  public:
-  Measurement(const ModelGraph& model, std::span<const std::unique_ptr<RunnableLayer<float>>> layers,
-              std::int64_t batch, Arena& arena)
-      : model_(model), segment_(layers, batch, stash_count, true, arena), samples_(layers.size()) {
-    segment_.initialize(0, 0);
+  Measurement(const ModelGraph& model, const SegmentSpec& spec, Processor& processor, Arena& arena)
+      : model_(model), segment_(spec, processor, arena), samples_(spec.layers.size()) {
+    segment_.initialize(0);
   }
 
   // Several stashes in turn, since a pipeline has several micro-batches in flight and never finds the last
@@ -75,7 +76,7 @@ class Measurement {
       note(samples_[i].backward_weight, keep, timed([&] { segment_.backward_weight_layer(i, micro_batch); }));
     }
     for (std::size_t i = 0; i < count; ++i) {
-      note(samples_[i].optimizer, keep, timed([&] { segment_.step_layer(i, learning_rate); }));
+      note(samples_[i].optimizer, keep, timed([&] { segment_.step_layer(i, optimizer, 1); }));
       if (keep) sum_up(samples_[i]);
     }
   }
@@ -88,7 +89,7 @@ class Measurement {
     of.whole.push_back(of.forward.back() + of.backward_input.back() + of.backward_weight.back());
   }
 
-  static constexpr float learning_rate = 1e-3F;
+  static constexpr Optimizer optimizer{.rule = OptimizerRule::sgd, .learning_rate = 1e-3F};
 
   const ModelGraph& model_;
   Segment segment_;
@@ -108,6 +109,8 @@ LayerCost cost_from(const LayerSamples& samples, const LayerBytes& bytes, std::i
           .activation = bytes.activation,
           .workspace = bytes.workspace,
           .output = bytes.output,
+          .input = bytes.input,
+          .deferred = bytes.deferred,
           .samples = static_cast<std::int64_t>(samples.whole.size()),
           .spread_fraction = spread_fraction(samples.whole)};
 }
@@ -117,7 +120,7 @@ class CpuProfiler {
   CpuProfiler(const ModelGraph& model, const ProfileOptions& options) : model_(model), options_(options) {}
 
   Result<Profiling> run() {
-    PIPEPLAN_TRY(layers, runnable_layers(model_));
+    PIPEPLAN_TRY(layers, runnable_layers(model_, *processor_));
     const AffinityScope affinity;
     if (const auto cores = usable_cores(); !cores.empty()) pin_to_core(cores.back());
     Profiling profiling{.profile = empty_profile(layers), .load = {}};
@@ -129,9 +132,7 @@ class CpuProfiler {
   }
 
  private:
-  using Layers = std::vector<std::unique_ptr<RunnableLayer<float>>>;
-
-  Profile empty_profile(const Layers& layers) const {
+  Profile empty_profile(const RunnableLayers& layers) const {
     Profile profile;
     profile.model = model_.name();
     profile.model_spec = model_.spec();
@@ -147,15 +148,17 @@ class CpuProfiler {
                                 .kind = layer.kind,
                                 .parameter_count = layer.parameter_count,
                                 .parameter_bytes = layer_bytes(*layers[id.index()], 1).parameter,
+                                .recomputable = !is_loss(*layer.runnable),
                                 .costs = {}});
     }
     return profile;
   }
 
-  Result<void> measure(const Layers& layers, std::int64_t batch, Profiling& profiling) {
-    const MemoryUse need = segment_memory(layers, batch, Measurement::stash_count);
-    PIPEPLAN_TRY(arena, Arena::reserve(need.total(), "profile at micro-batch size " + std::to_string(batch)));
-    Measurement measurement(model_, layers, batch, arena);
+  Result<void> measure(const RunnableLayers& layers, std::int64_t batch, Profiling& profiling) {
+    const SegmentSpec spec{.layers = layers, .batch = batch, .micro_batch_count = Measurement::stash_count};
+    const Bytes need = segment_memory(spec, Measurement::stash_count).total();
+    PIPEPLAN_TRY(arena, processor_->reserve(need, fmt::format("profile at micro-batch size {}", batch)));
+    Measurement measurement(model_, spec, *processor_, arena);
     repeat(measurement);
     for (const LayerId id : ids<LayerId>(layers.size())) {
       const LayerBytes bytes = layer_bytes(*layers[id.index()], batch);
@@ -188,6 +191,7 @@ class CpuProfiler {
 
   const ModelGraph& model_;
   const ProfileOptions& options_;
+  std::unique_ptr<Processor> processor_ = make_host_processor();
   std::int64_t sizes_done_ = 0;
 };
 

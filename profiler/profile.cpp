@@ -41,6 +41,8 @@ class CostLine {
     cost.activation = Bytes{at(low_.activation.value, high_.activation.value)};
     cost.workspace = Bytes{at(low_.workspace.value, high_.workspace.value)};
     cost.output = Bytes{at(low_.output.value, high_.output.value)};
+    if (low_.input && high_.input) cost.input = Bytes{at(low_.input->value, high_.input->value)};
+    cost.deferred = Bytes{at(low_.deferred.value, high_.deferred.value)};
     return cost;
   }
 
@@ -74,6 +76,7 @@ LayerCost cost_of_nothing(const LayerCost& measured) {
   nothing.micro_batch_size = 0;
   nothing.backward_is_split = measured.backward_is_split;
   nothing.optimizer = measured.optimizer;
+  if (measured.input) nothing.input = Bytes{};
   return nothing;
 }
 

@@ -25,6 +25,10 @@ struct LayerCost {
   Bytes activation;         // kept from forward to the end of the backward
   Bytes workspace;          // needed while the layer runs
   Bytes output;             // sent once to each later stage that uses it
+  // Kept in place of `activation` where the layer is recomputed; absent: the tensor that the layer before it
+  // sends.
+  std::optional<Bytes> input = {};
+  Bytes deferred = {};  // kept from B to W where the two run apart
   std::optional<std::int64_t> samples = {};
   std::optional<double> spread_fraction =
       {};  // median absolute deviation of forward + backward over their median

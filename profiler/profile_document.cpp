@@ -39,6 +39,8 @@ Json cost_json(const LayerCost& cost) {
   json["activation_bytes"] = cost.activation.value;
   json["workspace_bytes"] = cost.workspace.value;
   json["output_bytes"] = cost.output.value;
+  if (cost.input) json["input_bytes"] = cost.input->value;
+  if (cost.deferred != Bytes{}) json["deferred_bytes"] = cost.deferred.value;
   if (cost.samples) json["samples"] = *cost.samples;
   if (cost.spread_fraction) json["spread_fraction"] = *cost.spread_fraction;
   return json;
@@ -133,6 +135,8 @@ LayerCost read_cost(ObjectReader reader) {
   cost.activation = reader.optional_bytes("activation_bytes").value_or(Bytes{});
   cost.workspace = reader.optional_bytes("workspace_bytes").value_or(Bytes{});
   cost.output = reader.optional_bytes("output_bytes").value_or(Bytes{});
+  cost.input = reader.optional_bytes("input_bytes");
+  cost.deferred = reader.optional_bytes("deferred_bytes").value_or(Bytes{});
   cost.samples = reader.optional_integer("samples", 1);
   cost.spread_fraction = reader.optional_number("spread_fraction", 0, largest_spread_fraction);
   reader.done();
@@ -217,7 +221,8 @@ void check_totals(ObjectReader& document, const Profile& profile) {
     bytes += layer.parameter_bytes.value;
     for (const LayerCost& cost : layer.costs) {
       time += (cost.forward + cost.backward() + cost.optimizer).count();
-      bytes += (cost.activation + cost.workspace + cost.output).value;
+      bytes += (cost.activation + cost.workspace + cost.output + cost.deferred).value;
+      bytes += cost.input.value_or(Bytes{}).value;
     }
   }
   const std::int64_t most = largest_total_time.count();

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "profiler/cpu_profiler.hpp"
+#include "profiler/gpu/gpu_backend.hpp"
+#include "profiler/gpu/gpu_profiler.hpp"
 
 namespace pipeplan {
 namespace {
@@ -19,6 +21,11 @@ Result<std::vector<std::int64_t>> sorted_sizes(std::vector<std::int64_t> sizes) 
   return sizes;
 }
 
+Result<Profiling> profile_on_cuda(const ModelGraph& model, const ProfileOptions& options) {
+  PIPEPLAN_TRY(backend, cuda_backend());
+  return profile_on_gpu(model, options, *backend);
+}
+
 }  // namespace
 
 Result<Profiling> profile_model(const ModelGraph& model, const ProfileOptions& options) {
@@ -27,9 +34,13 @@ Result<Profiling> profile_model(const ModelGraph& model, const ProfileOptions& o
   sorted.micro_batch_sizes = sizes;
   switch (options.backend) {
     case Backend::cpu: return profile_on_cpu(model, sorted);
+    case Backend::cuda: return profile_on_cuda(model, sorted);
+    case Backend::sleep:
     case Backend::virtual_clock: break;
   }
-  return bad_usage("the virtual clock measures nothing", "profile with --backend cpu");
+  return bad_usage(
+      fmt::format("backend '{}' measures nothing: it is given its times", spelt(options.backend)),
+      "profile with --backend cpu or cuda");
 }
 
 }  // namespace pipeplan

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 namespace pipeplan {
@@ -41,6 +42,7 @@ class RowCheck {
 
   Result<void> run() {
     for (const RankId rank : ids<RankId>(schedule_.ranks.size())) note_row(rank);
+    for (const RankId rank : ids<RankId>(schedule_.ranks.size())) check_recomputed(rank);
     for (const StageId stage : ids<StageId>(homes_.size()))
       for (const MicrobatchId k : ids<MicrobatchId>(micro_batches_)) {
         check_presence(stage, k);
@@ -115,6 +117,25 @@ class RowCheck {
     needs(recompute, forward);
     needs(backward, recompute);
     needs(backward_input, recompute);
+  }
+
+  // All recomputed activations of a stage exist once, so a forward of another micro-batch would overwrite
+  // what R has made for its X.
+  void check_recomputed(RankId rank) {
+    const auto& row = schedule_.ranks[rank];
+    std::map<StageId, MicrobatchId> recomputed;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const auto held = recomputed.find(row[i].stage);
+      const bool other = held != recomputed.end() && held->second != row[i].micro_batch;
+      if (row[i].kind == OpKind::recompute && !other)
+        recomputed[row[i].stage] = row[i].micro_batch;
+      else if (other && row[i].kind != OpKind::backward_weight)
+        fault(rank, i,
+              fmt::format("overwrites what {} has recomputed for its X, wanted that X before it",
+                          op_text({OpKind::recompute, row[i].stage, held->second})));
+      else if (held != recomputed.end() && sends_gradient(row[i].kind))
+        recomputed.erase(held);
+    }
   }
 
   void fault(RankId rank, std::size_t position, const std::string& message) {
@@ -226,11 +247,53 @@ class Deadlock {
   PerId<StageId, RankId> homes_;
 };
 
+std::string op_place(const std::string& where, RankId rank, std::size_t position) {
+  return fmt::format("{}#/ranks/{}/{}", where, rank.value, position);
+}
+
 }  // namespace
 
 Result<void> check_schedule(const Schedule& schedule, const std::string& where) {
   PIPEPLAN_CHECK(checked_run_order(schedule, where));
   return {};
+}
+
+Result<void> check_recomputation(const Schedule& schedule, const std::vector<bool>& recomputing,
+                                 const std::string& where) {
+  for (const RankId rank : ids<RankId>(schedule.ranks.size()))
+    for (std::size_t i = 0; i < schedule.ranks[rank].size(); ++i) {
+      const Op& op = schedule.ranks[rank][i];
+      const bool recomputes = recomputing[op.stage.index()];
+      const bool split = op.kind == OpKind::backward_input || op.kind == OpKind::backward_weight;
+      if (op.kind == OpKind::recompute && !recomputes)
+        return bad_input(op_place(where, rank, i),
+                         fmt::format("{}: stage {} recomputes nothing", op_text(op), op.stage.value));
+      if (split && recomputes)
+        return bad_input(op_place(where, rank, i),
+                         fmt::format("{}: stage {} recomputes, so its backward cannot be split, wanted X",
+                                     op_text(op), op.stage.value));
+    }
+  return {};
+}
+
+Result<void> check_order_of(const Plan& plan, const Schedule& schedule, const std::string& where) {
+  if (schedule.stage_count != plan.stage_count() || schedule.micro_batch_count != plan.micro_batch_count)
+    return bad_input(where, fmt::format("is an order of {} stages and {} micro-batches, wanted {} and {} as "
+                                        "in the plan",
+                                        schedule.stage_count, schedule.micro_batch_count, plan.stage_count(),
+                                        plan.micro_batch_count));
+  for (const RankId rank : ids<RankId>(schedule.ranks.size()))
+    for (std::size_t i = 0; i < schedule.ranks[rank].size(); ++i) {
+      const Op& op = schedule.ranks[rank][i];
+      const RankId home = plan.stages[op.stage].rank;
+      if (home != rank)
+        return bad_input(op_place(where, rank, i),
+                         fmt::format("{} stands on rank {}, but the plan has stage {} on rank {}",
+                                     op_text(op), rank.value, op.stage.value, home.value));
+    }
+  std::vector<bool> recomputing;
+  for (const StagePlan& stage : plan.stages) recomputing.push_back(!stage.recompute.empty());
+  return check_recomputation(schedule, recomputing, where);
 }
 
 Result<RunOrder> checked_run_order(const Schedule& schedule, const std::string& where) {

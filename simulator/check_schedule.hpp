@@ -1,7 +1,8 @@
 #pragma once
 
 // Is an order of ops one that a pipeline can run? Every micro-batch passes every stage once forward and once
-// back (fused, or as B and W), a stage lives on one rank, and no rank waits for ever. O(ops), deterministic.
+// back (fused, or as B and W), a stage lives on one rank, and no rank waits for ever. What an R op has
+// recomputed is there until its X: no other forward of the stage comes between. O(ops), deterministic.
 
 #include "simulator/order_demand.hpp"
 #include "simulator/run_order.hpp"
@@ -16,5 +17,14 @@ Result<void> check_schedule(const Schedule& schedule, const std::string& where =
 
 // The same, and the order in which the ops can run.
 Result<RunOrder> checked_run_order(const Schedule& schedule, const std::string& where = "schedule");
+
+// R ops only for stages that recompute, and no such stage with its backward split; `recomputing`: by stage.
+Result<void> check_recomputation(const Schedule& schedule, const std::vector<bool>& recomputing,
+                                 const std::string& where = "schedule");
+
+// Whether a checked order is one for `plan`: its micro-batches, its stages on the plan's ranks, and
+// check_recomputation.
+Result<void> check_order_of(const Plan& plan, const Schedule& schedule,
+                            const std::string& where = "schedule");
 
 }  // namespace pipeplan

@@ -16,9 +16,17 @@ class Replay {
 
   void begin() { note(Nanoseconds{0}); }
 
-  void pass(const Span& span, Bytes activation) {
-    if (span.op.kind == OpKind::forward) change(span.start, activation, 1);
-    if (releases_activations(span.op.kind)) change(span.end, Bytes{-activation.value}, -1);
+  void pass(const Span& span, const StageMemory& stage) {
+    const Bytes activation = stage.activation_per_micro_batch, deferred = stage.deferred_per_micro_batch;
+    switch (span.op.kind) {
+      case OpKind::forward: return change(span.start, activation, 1);
+      case OpKind::backward: return change(span.end, Bytes{-activation.value}, -1);
+      case OpKind::backward_input:
+        if (deferred > Bytes{0}) change(span.start, deferred, 0);
+        return;
+      case OpKind::backward_weight: return change(span.end, Bytes{-(activation + deferred).value}, -1);
+      case OpKind::recompute: return;
+    }
   }
 
   RankMemory take() { return std::move(memory_); }
@@ -57,8 +65,7 @@ PerId<RankId, RankMemory> memory_steps(const std::vector<Span>& spans, std::size
     replays[span.rank].add_stage(memory[span.op.stage]);
   }
   for (Replay& replay : replays) replay.begin();
-  for (const Span& span : spans)
-    replays[span.rank].pass(span, memory[span.op.stage].activation_per_micro_batch);
+  for (const Span& span : spans) replays[span.rank].pass(span, memory[span.op.stage]);
 
   PerId<RankId, RankMemory> ranks;
   for (Replay& replay : replays) ranks.push_back(replay.take());

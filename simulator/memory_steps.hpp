@@ -1,8 +1,8 @@
 #pragma once
 
 // What each rank holds over time, replayed from its ops: the constant part from the start, one micro-batch's
-// activations more when F starts, as much less when X (or W) ends. The peak depends on the order of the ops
-// alone.
+// activations more when F starts, as much less when X (or W) ends; with a split backward also what B leaves
+// for W, from the start of the one to the end of the other. The peak depends on the order of the ops alone.
 
 #include "planner/cost.hpp"
 #include "simulator/timeline.hpp"

@@ -7,13 +7,37 @@
 namespace pipeplan {
 namespace {
 
-std::int64_t peak_of_row(const std::vector<Op>& row) {
-  std::int64_t held = 0, peak = 0;
-  for (const Op& op : row) {
-    if (op.kind == OpKind::forward) peak = std::max(peak, ++held);
-    if (releases_activations(op.kind)) --held;
+// Counts what is held while the ops of a row pass by.
+struct Held {
+  std::int64_t now = 0, peak = 0;
+  void take() { peak = std::max(peak, ++now); }
+  void give_back() { --now; }
+};
+
+void pass(Held& in_flight, OpKind kind) {
+  if (kind == OpKind::forward) in_flight.take();
+  if (releases_activations(kind)) in_flight.give_back();
+}
+
+void pass_split(Held& split, OpKind kind) {
+  if (kind == OpKind::backward_input) split.take();
+  if (kind == OpKind::backward_weight) split.give_back();
+}
+
+void add_peaks(const Schedule& schedule, OrderDemand& demand) {
+  const auto stages = static_cast<std::size_t>(schedule.stage_count);
+  PerId<StageId, Held> in_flight(stages), split(stages);
+  for (const auto& row : schedule.ranks) {
+    Held of_rank;
+    for (const Op& op : row) {
+      pass(of_rank, op.kind);
+      pass(in_flight[op.stage], op.kind);
+      pass_split(split[op.stage], op.kind);
+    }
+    demand.peak_in_flight.push_back(of_rank.peak);
   }
-  return peak;
+  for (const Held& held : in_flight) demand.stage_peak.push_back(held.peak);
+  for (const Held& held : split) demand.stage_split_peak.push_back(held.peak);
 }
 
 // The order in which one stage starts its forwards and sends its gradients.
@@ -52,8 +76,7 @@ std::int64_t largest_lead(const std::vector<Op>& sender, const std::vector<Op>& 
 
 OrderDemand order_demand(const Schedule& schedule) {
   OrderDemand demand;
-  for (const auto& row : schedule.ranks) demand.peak_in_flight.push_back(peak_of_row(row));
-
+  add_peaks(schedule, demand);
   const PerId<StageId, RankId> homes = stage_homes(schedule);
   const auto micro_batches = static_cast<std::size_t>(schedule.micro_batch_count);
   std::vector<Op> front = exchanges(schedule.ranks[homes[StageId{0}]], StageId{0});
@@ -64,6 +87,20 @@ OrderDemand order_demand(const Schedule& schedule) {
     front = std::move(back);
   }
   return demand;
+}
+
+PipelineCosts fit_to_order(PipelineCosts costs, const OrderDemand& demand) {
+  PIPEPLAN_ASSERT(demand.forward_lead.size() == costs.boundaries.size());
+  for (StageMemory& memory : costs.memory) memory.constant[MemoryItem::communication] = Bytes{};
+  for (const StageId stage : ids<StageId>(costs.boundaries.size())) {
+    BoundaryCosts& boundary = costs.boundaries[stage.index()];
+    const std::int64_t forward = demand.forward_lead[stage.index()];
+    const std::int64_t backward = demand.backward_lead[stage.index()];
+    boundary.receive_buffers = std::max(forward, backward);
+    costs.memory[stage].constant[MemoryItem::communication] += boundary.gradient_buffer * backward;
+    costs.memory[stage.next()].constant[MemoryItem::communication] += boundary.activation_buffer * forward;
+  }
+  return costs;
 }
 
 }  // namespace pipeplan

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "simulator/run_order.hpp"
 #include "simulator/simulate.hpp"
@@ -22,15 +23,38 @@ constexpr double transfer_bound_fraction = 0.3;
 
 struct RankUse {
   Nanoseconds busy{};
+  Nanoseconds recompute{};  // of busy
   std::optional<Nanoseconds> first_start = {};
   Nanoseconds last_end{};
 };
 
-PerId<RankId, RankUse> rank_uses(const Timeline& timeline, std::size_t rank_count) {
+// Which micro-batches of which stages an R op has run again.
+std::set<std::pair<StageId, MicrobatchId>> recomputed_apart(const Timeline& timeline) {
+  std::set<std::pair<StageId, MicrobatchId>> apart;
+  for (const Span& span : timeline.spans)
+    if (span.op.kind == OpKind::recompute) apart.insert({span.op.stage, span.op.micro_batch});
+  return apart;
+}
+
+// The part of a span that recomputes: of a fused backward as large as `times` say.
+Nanoseconds recomputing_time(const Span& span, const StageTimes& times, bool apart) {
+  if (span.op.kind == OpKind::recompute) return span.end - span.start;
+  const Nanoseconds whole = op_time(span.op.kind, times, apart);
+  const Nanoseconds again = whole - op_time(span.op.kind, times, true);
+  if (again == Nanoseconds{0}) return again;
+  const Wide scaled = Wide{(span.end - span.start).count()} * again.count() / whole.count();
+  return Nanoseconds{static_cast<std::int64_t>(scaled)};
+}
+
+PerId<RankId, RankUse> rank_uses(const Timeline& timeline, std::size_t rank_count,
+                                 const PipelineCosts& costs) {
+  const auto apart = recomputed_apart(timeline);
   PerId<RankId, RankUse> uses(rank_count);
   for (const Span& span : timeline.spans) {
     RankUse& use = uses[span.rank];
     use.busy += span.end - span.start;
+    use.recompute += recomputing_time(span, costs.times[span.op.stage],
+                                      apart.contains({span.op.stage, span.op.micro_batch}));
     use.first_start = std::min(use.first_start.value_or(span.start), span.start);
     use.last_end = std::max(use.last_end, span.end);
   }
@@ -41,8 +65,13 @@ void add_ranks(Report& report, const PerId<RankId, RankUse>& uses, const Timelin
   for (const RankId rank : ids<RankId>(uses.size())) {
     const RankMemory& memory = timeline.memory[rank];
     const Nanoseconds busy = uses[rank].busy;
-    report.ranks.push_back(
-        {busy, timeline.makespan - busy, memory.peak_in_flight, memory.peak, memory.peak_at, {}});
+    report.ranks.push_back({busy,
+                            timeline.makespan - busy,
+                            ratio(uses[rank].recompute.count(), busy.count()),
+                            memory.peak_in_flight,
+                            memory.peak,
+                            memory.peak_at,
+                            {}});
   }
 }
 
@@ -60,6 +89,23 @@ void add_fractions(Report& report, const PerId<RankId, RankUse>& uses, const Tim
   report.bubble_fraction_span = ratio(span_total - busy, span_total);
   report.utilization = 1 - report.bubble_fraction;
   report.transfer_fraction = ratio(sending, sending + busy);
+}
+
+// An all-reduce delays the step of its rank; what that adds to the iteration.
+Nanoseconds all_reduce_in_step(const Report& report, const PerId<RankId, RankUse>& uses,
+                               const Schedule& schedule, const PipelineCosts& costs) {
+  PerId<RankId, Nanoseconds> steps(uses.size());
+  Nanoseconds all_reduce{};
+  const PerId<StageId, RankId> homes = stage_homes(schedule);
+  for (const StageId stage : ids<StageId>(homes.size())) {
+    steps[homes[stage]] += costs.times[stage].optimizer;
+    all_reduce += costs.times[stage].all_reduce;
+  }
+  if (all_reduce == Nanoseconds{0}) return all_reduce;
+  Nanoseconds without = report.makespan;
+  for (const RankId rank : ids<RankId>(uses.size()))
+    without = std::max(without, uses[rank].last_end + steps[rank]);
+  return std::max(Nanoseconds{0}, report.iteration - without);
 }
 
 void add_limits(Report& report, const Schedule& schedule, const PipelineCosts& costs) {
@@ -88,8 +134,15 @@ void add_warnings(Report& report, const Schedule& schedule) {
 bool stages_are_uniform(const PipelineCosts& costs) {
   const StageTimes& first = costs.times.front();
   return std::all_of(costs.times.begin(), costs.times.end(), [&](const StageTimes& times) {
-    return times.forward == first.forward && times.backward() == first.backward();
+    return times.forward == first.forward && times.backward() == first.backward() &&
+           times.recompute == first.recompute;
   });
+}
+
+bool recomputes_apart(const Schedule& schedule) {
+  const auto is_recompute = [](const Op& op) { return op.kind == OpKind::recompute; };
+  return std::ranges::any_of(schedule.ranks,
+                             [&](const auto& row) { return std::ranges::any_of(row, is_recompute); });
 }
 
 bool transfers_are_free(const PipelineCosts& costs) {
@@ -116,6 +169,7 @@ Json rank_json(RankId id, const RankReport& rank) {
   return {{"rank", id.value},
           {"busy_ns", rank.busy.count()},
           {"idle_ns", rank.idle.count()},
+          {"recompute_fraction", rank.recompute_fraction},
           {"peak_in_flight", rank.peak_in_flight},
           {"peak_memory_bytes", rank.peak_memory.total().value},
           {"peak_at_ns", rank.peak_at.count()},
@@ -126,9 +180,10 @@ Json rank_json(RankId id, const RankReport& rank) {
 }  // namespace
 
 std::optional<ClosedForm> closed_form(const Schedule& schedule, const PipelineCosts& costs) {
-  if (!schedule.named || !stages_are_uniform(costs) || !transfers_are_free(costs)) return std::nullopt;
-  const StageTimes& times = costs.times.front();
-  const Nanoseconds pass = times.forward + times.backward();
+  if (!schedule.named || recomputes_apart(schedule) || !stages_are_uniform(costs) ||
+      !transfers_are_free(costs))
+    return std::nullopt;
+  const Nanoseconds pass = costs.times.front().per_micro_batch();
   if (pass == Nanoseconds{0}) return std::nullopt;
   const std::int64_t p = schedule.stage_count, m = schedule.micro_batch_count;
   // Huang et al. 2019, section 2.3; Narayanan et al. 2021 (Megatron-LM), section 2.2.1: the ratio (p-1)/m.
@@ -143,10 +198,11 @@ Report summarize(const Timeline& timeline, const Schedule& schedule, const Pipel
   report.iteration = timeline.iteration;
   report.makespan = timeline.makespan;
   report.step = timeline.step();
-  const PerId<RankId, RankUse> uses = rank_uses(timeline, schedule.ranks.size());
+  const PerId<RankId, RankUse> uses = rank_uses(timeline, schedule.ranks.size(), costs);
   add_ranks(report, uses, timeline);
   add_fractions(report, uses, timeline);
   add_limits(report, schedule, costs);
+  report.all_reduce = all_reduce_in_step(report, uses, schedule, costs);
   if (global_batch && report.iteration > Nanoseconds{0})
     report.samples_per_second = ratio(Wide{*global_batch} * std::nano::den, report.iteration.count());
   report.closed_form = closed_form(schedule, costs);
@@ -169,6 +225,7 @@ Json to_json(const Report& report) {
       {"iteration_ns", report.iteration.count()},
       {"makespan_ns", report.makespan.count()},
       {"step_ns", report.step.count()},
+      {"all_reduce_ns", report.all_reduce.count()},
       {"span_ns", report.span.count()},
       {"bubble_fraction", report.bubble_fraction},
       {"bubble_ratio", report.bubble_ratio},

@@ -15,7 +15,8 @@ namespace pipeplan {
 
 struct RankReport {
   Nanoseconds busy{};
-  Nanoseconds idle{};  // makespan - busy
+  Nanoseconds idle{};             // makespan - busy
+  double recompute_fraction = 0;  // of busy: forwards that run again
   std::int64_t peak_in_flight = 0;
   MemoryUse peak_memory;
   Nanoseconds peak_at{};
@@ -34,6 +35,7 @@ struct Report {
   Nanoseconds iteration{};
   Nanoseconds makespan{};
   Nanoseconds step{};               // iteration - makespan
+  Nanoseconds all_reduce{};         // of step: what it would be shorter by without the all-reduces
   Nanoseconds span{};               // max over ranks of last end - first start
   double bubble_fraction = 0;       // 1 - sum busy / (p * makespan)
   double bubble_ratio = 0;          // sum idle / sum busy
@@ -49,7 +51,8 @@ struct Report {
 };
 
 // (m+p-1)(F+X) for GPipe and 1F1B, m p (F+X) for naive, if all stages take the same times, transfers are free
-// and the schedule is a named one; nothing otherwise.
+// and the schedule is a named one; nothing otherwise. X includes a fused recomputation; there is no form for
+// one in ops of its own.
 std::optional<ClosedForm> closed_form(const Schedule& schedule, const PipelineCosts& costs);
 
 // `costs` gives the limits and whether a closed form holds.

@@ -84,17 +84,43 @@ void count_from_ops(Schedule& schedule, bool stages, bool micro_batches) {
     }
 }
 
+std::vector<Op> without_recomputation(std::vector<Op> row) {
+  std::erase_if(row, [](const Op& op) { return op.kind == OpKind::recompute; });
+  return row;
+}
+
 bool is_order_of_its_name(const Schedule& schedule) {
   const auto stages = static_cast<std::size_t>(schedule.stage_count);
   const auto row_length = static_cast<std::size_t>(2 * schedule.micro_batch_count);
   if (schedule.ranks.size() != stages) return false;
   for (const RankId rank : ids<RankId>(stages)) {
-    const auto& row = schedule.ranks[rank];
+    const std::vector<Op> row = without_recomputation(schedule.ranks[rank]);
     if (row.size() != row_length) return false;  // asked first: counts in a document can be anything
     if (row != rank_order(schedule.kind, schedule.stage_count, schedule.micro_batch_count, rank))
       return false;
   }
   return true;
+}
+
+Result<void> check_one_stage_per_rank(const Plan& plan) {
+  for (const StageId stage : ids<StageId>(plan.stages.size()))
+    if (const RankId rank = plan.stages[stage].rank; rank.value != stage.value)
+      return bad_input(
+          fmt::format("plan#/stages/{}/rank", stage.value),
+          fmt::format("is {}, wanted {}: one stage per rank, in order", rank.value, stage.value),
+          fmt::format("schedule '{}' knows no other placement; give an order of ops made for it (--order)",
+                      spelt(plan.schedule)));
+  return {};
+}
+
+// R right before each X of `row`.
+std::vector<Op> with_early_recomputation(const std::vector<Op>& row) {
+  std::vector<Op> longer;
+  for (const Op& op : row) {
+    if (op.kind == OpKind::backward) longer.push_back({OpKind::recompute, op.stage, op.micro_batch});
+    longer.push_back(op);
+  }
+  return longer;
 }
 
 }  // namespace
@@ -115,17 +141,18 @@ Result<Schedule> make_schedule(const Plan& plan) {
   if (plan.micro_batch_count < 1)
     return bad_input("plan#/micro_batch_count",
                      fmt::format("is {}, wanted at least 1", plan.micro_batch_count));
-  for (const StageId stage : ids<StageId>(plan.stages.size()))
-    if (const RankId rank = plan.stages[stage].rank; rank.value != stage.value)
-      return bad_input(
-          fmt::format("plan#/stages/{}/rank", stage.value),
-          fmt::format("is {}, wanted {}: one stage per rank, in order", rank.value, stage.value));
+  PIPEPLAN_CHECK(check_one_stage_per_rank(plan));
   if (plan.micro_batch_count > largest_op_count / 2 / stages)
     return bad_input(
         "plan#/micro_batch_count",
         fmt::format("is {}, wanted at most {} on {} stages: a schedule holds at most {} ops",
                     plan.micro_batch_count, largest_op_count / 2 / stages, stages, largest_op_count));
-  return make_schedule(plan.schedule, stages, plan.micro_batch_count);
+  Schedule schedule = make_schedule(plan.schedule, stages, plan.micro_batch_count);
+  if (plan.recompute_mode == RecomputeMode::fused) return schedule;
+  for (const StageId stage : ids<StageId>(plan.stages.size()))
+    if (auto& row = schedule.ranks[plan.stages[stage].rank]; !plan.stages[stage].recompute.empty())
+      row = with_early_recomputation(row);
+  return schedule;
 }
 
 Schedule make_schedule(ScheduleKind kind, std::int64_t stages, std::int64_t micro_batches) {

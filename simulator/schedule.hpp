@@ -60,14 +60,15 @@ struct Schedule {
 // Larger pipelines are refused: their timelines would not fit in memory.
 inline constexpr std::int64_t largest_op_count = std::int64_t{1} << 25;
 
-// The order of `plan`'s schedule for its stages and micro-batches: one stage per rank.
+// The order of `plan`'s schedule for its stages and micro-batches: one stage per rank. Where the plan
+// recomputes early, R stands right before the X of each stage that recomputes.
 Result<Schedule> make_schedule(const Plan& plan);
 // The same without a plan; both counts at least 1.
 Schedule make_schedule(ScheduleKind kind, std::int64_t stages, std::int64_t micro_batches);
 
 Json to_json(const Schedule& schedule);
-// Checks the form alone (and a named order against its name); whether the order can run is check_schedule's
-// question.
+// Checks the form alone (and a named order against its name, which R ops do not change); whether the order
+// can run is check_schedule's question.
 Result<Schedule> schedule_from_json(const Json& json, const std::string& source);
 
 }  // namespace pipeplan

@@ -6,6 +6,7 @@
 
 #include "simulator/check_schedule.hpp"
 #include "simulator/memory_steps.hpp"
+#include "simulator/order_demand.hpp"
 
 namespace pipeplan {
 namespace {
@@ -23,6 +24,7 @@ class LongestPath {
         rank_free_(schedule.ranks.size()),
         output_there_(homes_.size() * micro_batches_),
         gradient_there_(homes_.size() * micro_batches_),
+        recomputed_(homes_.size() * micro_batches_),
         forward_link_free_(costs.boundaries.size()),
         backward_link_free_(costs.boundaries.size()) {
     std::size_t ops = 0;
@@ -33,9 +35,11 @@ class LongestPath {
   void run(OpPlace place) {
     const Op& op = schedule_.ranks[place.rank][static_cast<std::size_t>(place.position)];
     const Nanoseconds start = std::max(rank_free_[place.rank], input_there(op));
-    const Nanoseconds end = start + op_time(op.kind, costs_.times[op.stage]);
+    const bool apart = recomputed_[cell(op.stage, op.micro_batch)] != 0;
+    const Nanoseconds end = start + op_time(op.kind, costs_.times[op.stage], apart);
     rank_free_[place.rank] = end;
     timeline_.spans.push_back({op, place.rank, start, end});
+    if (op.kind == OpKind::recompute) recomputed_[cell(op.stage, op.micro_batch)] = 1;
     if (op.kind == OpKind::forward && op.stage.next() != homes_.end_id()) send_output(op, end);
     if (sends_gradient(op.kind) && op.stage.value > 0) send_gradient(op, end);
   }
@@ -79,7 +83,7 @@ class LongestPath {
   void add_ends() {
     PerId<RankId, Nanoseconds> steps(schedule_.ranks.size());
     for (const StageId stage : ids<StageId>(homes_.size()))
-      steps[homes_[stage]] += costs_.times[stage].optimizer;
+      steps[homes_[stage]] += costs_.times[stage].all_reduce + costs_.times[stage].optimizer;
     for (const RankId rank : ids<RankId>(schedule_.ranks.size())) {
       timeline_.makespan = std::max(timeline_.makespan, rank_free_[rank]);
       timeline_.iteration = std::max(timeline_.iteration, rank_free_[rank] + steps[rank]);
@@ -96,6 +100,7 @@ class LongestPath {
   PerId<StageId, RankId> homes_;
   PerId<RankId, Nanoseconds> rank_free_;
   std::vector<Nanoseconds> output_there_, gradient_there_;           // at the neighbour, by sending stage
+  std::vector<char> recomputed_;                                     // by an R op
   std::vector<Nanoseconds> forward_link_free_, backward_link_free_;  // by boundary
   Timeline timeline_;
 };
@@ -108,20 +113,28 @@ Result<void> check_stage_counts(const Schedule& schedule, const PipelineCosts& c
   return {};
 }
 
+std::vector<bool> recomputing_stages(const PipelineCosts& costs) {
+  std::vector<bool> recomputing;
+  for (const StageId stage : ids<StageId>(costs.times.size()))
+    recomputing.push_back(recomputes(costs, stage));
+  return recomputing;
+}
+
 // No path through the timeline is longer than all its ops and transfers together, and no rank holds more than
 // all its micro-batches at once: if those sums fit, nothing overflows.
 Result<void> check_sums(const Schedule& schedule, const PipelineCosts& costs) {
   const Wide micro_batches = schedule.micro_batch_count;
   Wide time = 0, memory = 0;
   for (const StageTimes& times : costs.times)
-    time += micro_batches * (Wide{2} * times.forward.count() + times.backward().count()) +
-            times.optimizer.count();
+    time +=
+        micro_batches * times.per_micro_batch().count() + times.all_reduce.count() + times.optimizer.count();
   if (costs.transfers != TransferMode::ignored)
     for (const BoundaryCosts& boundary : costs.boundaries)
       time += 2 * micro_batches *
               (Wide{link_busy_time(boundary.link, boundary.bytes).count()} + boundary.link.latency.count());
   for (const StageMemory& stage : costs.memory)
-    memory += stage.constant.total().value + micro_batches * stage.activation_per_micro_batch.value;
+    memory += stage.constant.total().value + micro_batches * (Wide{stage.activation_per_micro_batch.value} +
+                                                              stage.deferred_per_micro_batch.value);
   if (time > largest_total_time.count())
     return bad_input("",
                      fmt::format("times of the iteration add up to over {} ns (146 years): is a unit wrong?",
@@ -137,6 +150,7 @@ Result<void> check_sums(const Schedule& schedule, const PipelineCosts& costs) {
 Result<Timeline> simulate(const Schedule& schedule, const PipelineCosts& costs) {
   PIPEPLAN_TRY(order, checked_run_order(schedule));
   PIPEPLAN_CHECK(check_stage_counts(schedule, costs));
+  PIPEPLAN_CHECK(check_recomputation(schedule, recomputing_stages(costs)));
   PIPEPLAN_CHECK(check_sums(schedule, costs));
   LongestPath engine(schedule, costs);
   for (const OpPlace place : order.places) engine.run(place);
@@ -146,18 +160,26 @@ Result<Timeline> simulate(const Schedule& schedule, const PipelineCosts& costs) 
 Result<Timeline> simulate(const Schedule& schedule, const Plan& plan, const Profile& profile,
                           const Cluster& cluster) {
   PIPEPLAN_TRY(costs, pipeline_costs(plan, profile, cluster));
-  return simulate(schedule, costs);
+  PIPEPLAN_CHECK(check_schedule(schedule));
+  PIPEPLAN_CHECK(check_order_of(plan, schedule));
+  return simulate(schedule, fit_to_order(costs, order_demand(schedule)));
 }
 
-Nanoseconds op_time(OpKind kind, const StageTimes& times) {
+Nanoseconds op_time(OpKind kind, const StageTimes& times, bool recomputed_apart) {
+  const Nanoseconds again = recomputed_apart ? Nanoseconds{0} : times.recompute;
   switch (kind) {
-    case OpKind::forward:
-    case OpKind::recompute: return times.forward;
-    case OpKind::backward_input: return times.backward_input;
+    case OpKind::forward: return times.forward;
+    case OpKind::recompute: return times.recompute;
+    case OpKind::backward_input: return times.backward_input + again;
     case OpKind::backward_weight: return times.backward_weight;
-    case OpKind::backward: return times.backward();
+    case OpKind::backward: return times.backward() + again;
   }
   PIPEPLAN_UNREACHABLE("an op without a time");
+}
+
+bool recomputes(const PipelineCosts& costs, StageId stage) {
+  return costs.times[stage].recompute > Nanoseconds{0} ||
+         costs.memory[stage].constant[MemoryItem::activations] > Bytes{0};
 }
 
 Passage pass_link(TransferMode mode, const BoundaryCosts& boundary, Nanoseconds ready,

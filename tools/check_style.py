@@ -39,7 +39,7 @@ def check_file(path):
     lines = path.read_text().splitlines()
     if len(lines) > LONGEST_FILE:
         yield f"{name}:1: {len(lines)} lines, at most {LONGEST_FILE}"
-    if path.suffix == ".hpp":
+    if path.suffix in {".hpp", ".cuh"}:
         if not lines or lines[0] != "#pragma once":
             yield f"{name}:1: a header opens with #pragma once"
         elif len(lines) < 3 or not lines[2].startswith("//"):
@@ -78,7 +78,7 @@ def check_format(files):
 
 
 def main():
-    sources = [p for f in FOLDERS for p in sorted((ROOT / f).rglob("*")) if p.suffix in {".cpp", ".hpp", ".cu"}]
+    sources = [p for f in FOLDERS for p in sorted((ROOT / f).rglob("*")) if p.suffix in {".cpp", ".hpp", ".cu", ".cuh"}]
     found = [offence for path in sources for offence in check_file(path)]
     found += [*check_places(), *check_format(sources)]
     print("\n".join(found) if found else f"style: {len(sources)} files are fine")

@@ -13,7 +13,7 @@ extern "C" void end_on_interrupt(int) { std::_Exit(static_cast<int>(pipeplan::Ex
 
 int main(int argc, char** argv) {
   std::signal(SIGINT, end_on_interrupt);
-  std::vector<std::unique_ptr<pipeplan::Command>> commands;
+  std::vector<std::unique_ptr<pipeplan::Verb>> commands;
   commands.push_back(pipeplan::profile_command());
   commands.push_back(pipeplan::import_command());
   commands.push_back(pipeplan::plan_command());

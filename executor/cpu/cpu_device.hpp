@@ -1,98 +1,116 @@
 #pragma once
 
-// One stage on one thread, pinned to one core: real layers, real tensors, real copies between stages. The
-// thread makes its own memory, so that pages lie near its core, and allocates nothing while it runs.
+// One worker on one thread, pinned to one core: real layers, real tensors, real copies between stages. The
+// thread makes its own memory, so that pages lie near its core, and takes nothing but stashes from its arena
+// while it runs.
 
-#include <condition_variable>
-#include <deque>
+#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <thread>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "executor/cpu/batches.hpp"
 #include "executor/cpu/channel.hpp"
-#include "executor/cpu/event_board.hpp"
-#include "executor/device.hpp"
+#include "executor/cpu/gradient_sum.hpp"
+#include "executor/threads/command_thread.hpp"
 #include "models/layers/segment.hpp"
-#include "models/layers/synthetic_batch.hpp"
-#include "models/model_graph.hpp"
 
 namespace pipeplan {
 
-// What a stage is and is fed with.
-struct CpuStage {
+// A stage as a worker is given it.
+struct CpuStageSpec {
   StageId stage;
-  std::int64_t stage_count = 1;
-  std::int64_t first_layer = 0;
-  std::span<const std::unique_ptr<RunnableLayer<float>>> layers;
-  std::int64_t micro_batch_size = 1;
-  std::int64_t micro_batch_count = 1;
-  std::int64_t peak_in_flight = 1;
+  SegmentSpec segment;
+  std::int64_t peak_in_flight = 1;    // micro-batches between F and the end of their backward
+  std::int64_t split_in_flight = 0;   // between B and W
   std::int64_t activation_slots = 0;  // receive buffers from the stage before, 0 for the first stage
   std::int64_t gradient_slots = 0;    // from the stage behind, 0 for the last stage
-  LayerSpec first_spec, last_spec;    // of the whole network: what its data looks like
-  std::int64_t seed = 0;
-  float learning_rate = 0.01F;
-  std::optional<int> core;
+  std::vector<WorkerId> peers;        // that hold the same stage, this worker among them
 };
 
-// The queues into a stage, which its neighbours write to.
-struct Inbox {
+struct CpuWorkerSpec {
+  WorkerId id;
+  std::string name;  // for messages: "stage 1", "rank 0"
+  std::vector<CpuStageSpec> stages;
+  std::int64_t stage_count = 1;  // of the network
+  BatchShare batch;
+  float loss_factor = 1;  // of each micro-batch's mean loss in the loss of the iteration
+  Optimizer optimizer;
+  ThreadPlace place;
+  const PipelineCosts* links = nullptr;  // to emulate; null: tensors arrive as fast as they are copied
+};
+
+// A stage as one worker holds it, with the buffers that its neighbours write to.
+struct CpuStageMemory {
   Channel activations, gradients;
+  std::unique_ptr<Segment> segment;
 };
 
-class CpuDevice : public Device {
- public:
-  // `inboxes` and `events` are shared by all stages of a run and outlive them; `arena` is this stage's, big
-  // enough.
-  CpuDevice(CpuStage stage, Arena arena, PerId<StageId, Inbox>& inboxes, EventBoard& events);
-  ~CpuDevice() override;
+// What the workers of a run share.
+struct CpuRig {
+  CpuRig(std::size_t command_count, Waiting waiting) : events(command_count, waiting) {}
 
-  void begin_iteration(std::int64_t number) override;
-  void enqueue(const Command& command) override;
-  void wait_all() override;
-  [[nodiscard]] std::vector<Stamp> stamps() const override { return stamps_; }
+  EventBoard events;
+  std::unique_ptr<Processor> processor = make_host_processor();
+  std::map<std::pair<WorkerId, StageId>, CpuStageMemory> stages;
+};
+
+class CpuDevice final : public TrainingDevice, private CommandRunner {
+ public:
+  // Bytes that the worker's arena needs.
+  static Bytes memory_needed(const CpuWorkerSpec& spec);
+
+  // `rig` outlives the device.
+  CpuDevice(CpuWorkerSpec spec, Arena arena, CpuRig& rig);
+
+  Result<void> begin_iteration(std::int64_t number) override;
+  void enqueue(const Command& command) override { thread_.enqueue(command); }
+  Result<void> wait_all() override;
+  [[nodiscard]] Result<std::vector<Stamp>> stamps() override { return thread_.stamps(); }
   [[nodiscard]] RankMemory memory() const override;
 
-  // For the proof of equivalence. Gradients are those before the last step; call while idle.
-  [[nodiscard]] const std::vector<float>& losses() const { return losses_; }
-  [[nodiscard]] const std::vector<std::vector<float>>& gradients() const { return gradients_; }
-  [[nodiscard]] std::vector<std::vector<float>> parameters() const;
-  void keep_gradients(bool keep) { keep_gradients_ = keep; }
+  [[nodiscard]] std::vector<float> losses() const override { return losses_; }
+  void keep_gradients(bool keep) override { keep_gradients_ = keep; }
+  [[nodiscard]] std::vector<std::vector<float>> gradients(StageId stage) const override;
+  [[nodiscard]] Result<StageValues> values(StageId stage) override;
+  Result<void> set_values(StageId stage, const StageValues& values) override;
 
  private:
-  void work();
-  void set_up();
-  void run(const Command& command);
+  void set_up() override;
+  Nanoseconds run(const Command& command, Nanoseconds available) override;
+  void note(const Command& command, const Stamp& stamp) override;
+
+  void compute(const Command& command);
   void forward(const Command& command);
   void backward(const Command& command);
-  void send(const Command& command);
-  void step();
-  void load_data(std::int64_t iteration);
-  void note_memory(Nanoseconds at);
-  [[nodiscard]] bool is_first() const { return stage_.stage.value == 0; }
-  [[nodiscard]] bool is_last() const { return stage_.stage.value + 1 == stage_.stage_count; }
+  void backward_input(const Command& command);
+  void backward_weight(const Command& command);
+  void put_output_gradient(const Command& command, std::span<float> place) const;
+  void send(const Command& command) const;
+  void exchange(const Command& command) const;
+  void wait_for_ring(const Command& command, Nanoseconds start) const;
+  void step(StageId stage);
 
-  CpuStage stage_;
+  [[nodiscard]] CpuStageMemory& stage_memory(StageId stage) const {
+    return rig_.stages.at({spec_.id, stage});
+  }
+  [[nodiscard]] Segment& segment(StageId stage) const { return *stage_memory(stage).segment; }
+  [[nodiscard]] const std::vector<WorkerId>& peers(StageId stage) const;
+  [[nodiscard]] bool is_last(StageId stage) const { return stage.value + 1 == spec_.stage_count; }
+
+  CpuWorkerSpec spec_;
   Arena arena_;
-  PerId<StageId, Inbox>& inboxes_;
-  EventBoard& events_;
-  std::unique_ptr<Segment> segment_;
-  std::vector<std::vector<float>> inputs_, targets_;  // per micro-batch, loaded before the iteration
+  CpuRig& rig_;
+  Batches batches_;
 
-  std::vector<Stamp> stamps_;
+  std::int64_t iteration_ = 0;
   std::vector<MemoryStep> memory_steps_;
   std::int64_t in_flight_ = 0;
   std::vector<float> losses_;
-  std::vector<std::vector<float>> gradients_;
   bool keep_gradients_ = false;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<const Command*> queue_;
-  bool busy_ = true;  // until set_up is done
-  bool stopping_ = false;
-  std::thread thread_;
+  std::map<StageId, std::vector<std::vector<float>>> gradients_;
+  CommandThread thread_;
 };
 
 }  // namespace pipeplan

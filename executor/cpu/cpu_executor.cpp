@@ -2,151 +2,139 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
-
+#include "executor/command_time.hpp"
 #include "executor/cpu/cpu_device.hpp"
-#include "executor/engine.hpp"
+#include "executor/training_run.hpp"
 #include "models/layers/core_pin.hpp"
-#include "simulator/check_schedule.hpp"
+#include "simulator/order_demand.hpp"
 
 namespace pipeplan {
 namespace {
 
-using Layers = std::vector<std::unique_ptr<RunnableLayer<float>>>;
+// Per layer of a stage whether it is recomputed.
+std::vector<bool> recomputed_layers(const StagePlan& planned) {
+  std::vector<bool> recomputed(static_cast<std::size_t>(planned.last.value - planned.first.value + 1));
+  for (const LayerId layer : planned.recompute)
+    recomputed.at(static_cast<std::size_t>(layer.value - planned.first.value)) = true;
+  return recomputed;
+}
 
-// A plan set up on cores: devices in an engine, and the queues between them.
-class CpuRun {
+// Puts a plan into words for CPU devices, and makes them.
+class WorkerMaker {
  public:
-  CpuRun(const ModelGraph& model, const Plan& plan, const PipelineCosts& costs, const ExecuteOptions& options)
-      : model_(model), plan_(plan), costs_(costs), options_(options) {}
+  WorkerMaker(const ModelGraph& model, const Schedule& schedule, const Plan& plan, const PipelineCosts& costs,
+              const ExecuteOptions& options)
+      : model_(model),
+        plan_(plan),
+        costs_(costs),
+        options_(options),
+        demand_(order_demand(schedule)),
+        cores_(usable_cores()) {}
 
-  Result<Execution> run(const Schedule& schedule) {
-    PIPEPLAN_CHECK(check_cores());
-    PIPEPLAN_CHECK(set_up(schedule));
-    for (std::int64_t i = 0; i < options_.warm_ups; ++i) warm_up(i);
-    for (std::int64_t i = 0; i < options_.iterations; ++i) measure(options_.warm_ups + i);
-    choose_median();
-    return std::move(execution_);
+  Result<void> check_cores(std::size_t workers) const {
+    if (options_.share_cores || workers <= cores_.size()) return {};
+    const char* what = workers == plan_.stages.size() ? "stages" : "workers";
+    return fail(
+        ErrorCode::unavailable, {},
+        fmt::format("{} {} need {} cores, this process has {}", workers, what, workers, cores_.size()),
+        "plan with fewer stages, run --backend virtual, or --share-cores (times then mean nothing)");
   }
 
- private:
-  Result<void> check_cores() {
-    cores_ = usable_cores();
-    if (options_.share_cores || plan_.stage_count() <= static_cast<std::int64_t>(cores_.size())) return {};
-    return fail(ErrorCode::unavailable, {},
-                fmt::format("{} stages need {} cores, this process has {}", plan_.stage_count(),
-                            plan_.stage_count(), cores_.size()),
-                "plan with fewer stages, run --backend virtual, or --share-cores (times then mean nothing)");
+  [[nodiscard]] Waiting waiting(std::size_t workers) const {
+    return workers <= cores_.size() ? Waiting::spins : Waiting::sleeps;
   }
 
-  Result<void> set_up(const Schedule& schedule) {
+  Result<void> make_layers() {
     PIPEPLAN_TRY(layers, runnable_layers(model_));
     layers_ = std::move(layers);
-    PIPEPLAN_TRY(program, compile(schedule));
-    const OrderDemand demand = order_demand(schedule);
-    events_ = std::make_unique<EventBoard>(program.commands.size());
-    inboxes_ = PerId<StageId, Inbox>(plan_.stages.size());
-    PerId<RankId, std::unique_ptr<Device>> devices;
-    for (const StageId stage : ids<StageId>(plan_.stages.size())) {
-      PIPEPLAN_TRY(device, make_device(stage, demand));
-      devices_.push_back(device.get());
-      devices.push_back(std::move(device));
-    }
-    std::vector<Bytes> boundary_bytes;
-    for (const BoundaryCosts& boundary : costs_.boundaries) boundary_bytes.push_back(boundary.bytes);
-    engine_.emplace(std::move(program), std::move(devices), std::move(boundary_bytes));
     return {};
   }
 
-  CpuStage describe(StageId stage, const OrderDemand& demand) const {
+  Result<std::unique_ptr<TrainingDevice>> make_device(const Program& program, WorkerId worker,
+                                                      CpuRig& rig) const {
+    CpuWorkerSpec spec = worker_spec(program, worker);
+    PIPEPLAN_TRY(arena, Arena::reserve(CpuDevice::memory_needed(spec), spec.name));
+    return std::make_unique<CpuDevice>(std::move(spec), std::move(arena), rig);
+  }
+
+ private:
+  [[nodiscard]] CpuWorkerSpec worker_spec(const Program& program, WorkerId id) const {
+    const Worker& worker = program.workers[id];
+    const std::vector<StageId> stages = stages_of_rank(program, worker.rank);
+    CpuWorkerSpec spec{.id = id, .stage_count = plan_.stage_count(), .batch = batch_share(worker)};
+    spec.name = stages.size() == 1 ? fmt::format("stage {}", stages.front().value)
+                                   : fmt::format("rank {}", worker.rank.value);
+    for (const StageId stage : stages) {
+      spec.stages.push_back(stage_spec(program, stage, spec.batch.sample_count));
+      if (stage.value == 0) spec.batch.input_count = layers_.front()->input_count(1);
+      if (stage.next() == plan_.stages.end_id()) spec.batch.target_count = layers_.back()->target_count(1);
+    }
+    // Summed over micro-batches, replicas and copies this gives the gradient of the mean.
+    spec.loss_factor = 1.0F / static_cast<float>(plan_.micro_batch_count * plan_.stages.back().replicas *
+                                                 plan_.data_parallel);
+    spec.optimizer = options_.optimizer;
+    if (!cores_.empty()) spec.place.core = cores_[id.index() % cores_.size()];
+    spec.place.waiting = waiting(program.workers.size());
+    if (options_.emulate_links) spec.links = &costs_;
+    return spec;
+  }
+
+  [[nodiscard]] CpuStageSpec stage_spec(const Program& program, StageId stage, std::int64_t samples) const {
     const StagePlan& planned = plan_.stages[stage];
     const std::size_t s = stage.index();
-    const auto count = static_cast<std::size_t>(planned.last.value - planned.first.value + 1);
-    CpuStage described{
-        .stage = stage, .stage_count = plan_.stage_count(), .first_layer = planned.first.value};
-    described.layers = std::span(layers_).subspan(planned.first.index(), count);
-    described.micro_batch_size = plan_.micro_batch_size;
-    described.micro_batch_count = plan_.micro_batch_count;
-    described.peak_in_flight = demand.peak_in_flight[id_of<RankId>(s)];
-    described.activation_slots = s > 0 ? demand.forward_lead.at(s - 1) : 0;
-    described.gradient_slots = s + 1 < plan_.stages.size() ? demand.backward_lead.at(s) : 0;
-    described.first_spec = *model_.layers().front().runnable;
-    described.last_spec = *model_.layers().back().runnable;
-    described.seed = options_.seed;
-    described.learning_rate = static_cast<float>(options_.learning_rate);
-    if (!cores_.empty()) described.core = cores_[s % cores_.size()];
-    return described;
+    const std::vector<bool> recomputed = recomputed_layers(planned);
+    return {.stage = stage,
+            .segment = {.layers = std::span(layers_).subspan(planned.first.index(), recomputed.size()),
+                        .first_layer = planned.first.value,
+                        .batch = samples,
+                        .micro_batch_count = plan_.micro_batch_count,
+                        .optimizer = options_.optimizer.rule,
+                        .recomputed = recomputed},
+            .peak_in_flight = demand_.stage_peak[stage],
+            .split_in_flight = demand_.stage_split_peak[stage],
+            .activation_slots = s > 0 ? demand_.forward_lead.at(s - 1) : 0,
+            .gradient_slots = s + 1 < plan_.stages.size() ? demand_.backward_lead.at(s) : 0,
+            .peers = program.peers[stage]};
   }
 
-  Result<std::unique_ptr<CpuDevice>> make_device(StageId stage, const OrderDemand& demand) {
-    CpuStage described = describe(stage, demand);
-    const std::int64_t batch = described.micro_batch_size;
-    const Bytes buffers = layer_bytes(*described.layers.front(), batch).input * described.activation_slots +
-                          layer_bytes(*described.layers.back(), batch).output * described.gradient_slots;
-    const MemoryUse layers = segment_memory(described.layers, batch, described.peak_in_flight);
-    PIPEPLAN_TRY(arena, Arena::reserve(layers.total() + buffers, fmt::format("stage {}", stage.value)));
-    return std::make_unique<CpuDevice>(std::move(described), std::move(arena), inboxes_, *events_);
-  }
-
-  IterationResult iterate(std::int64_t number) {
-    events_->begin_iteration(number);
-    IterationResult result = engine_->run_iteration(number);
-    const std::vector<float>& losses = devices_.back()->losses();
-    const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
-    execution_.mean_losses.push_back(sum / static_cast<double>(losses.size()));
-    if (options_.progress) options_.progress(number + 1, options_.warm_ups + options_.iterations);
-    return result;
-  }
-
-  void warm_up(std::int64_t number) {
-    const bool last = number + 1 == options_.warm_ups;
-    for (CpuDevice* device : devices_) device->keep_gradients(last);
-    iterate(number);
-    const std::vector<float>& losses = devices_.back()->losses();
-    execution_.training.losses.insert(execution_.training.losses.end(), losses.begin(), losses.end());
-    if (!last) return;
-    for (CpuDevice* device : devices_) {
-      for (const auto& values : device->gradients()) execution_.training.gradients.push_back(values);
-      for (auto& values : device->parameters()) execution_.training.parameters.push_back(std::move(values));
-      device->keep_gradients(false);
-    }
-  }
-
-  void measure(std::int64_t number) {
-    IterationResult result = iterate(number);
-    execution_.iterations.push_back(result.timeline.iteration);
-    execution_.load.wall += result.load.wall;
-    execution_.load.cpu += result.load.cpu;
-    timelines_.push_back(std::move(result.timeline));
-  }
-
-  void choose_median() {
-    if (timelines_.empty()) return;
-    const auto middle = timelines_.begin() + static_cast<std::ptrdiff_t>((timelines_.size() - 1) / 2);
-    std::ranges::nth_element(timelines_, middle, {}, &Timeline::iteration);
-    execution_.timeline = std::move(*middle);
+  [[nodiscard]] BatchShare batch_share(const Worker& worker) const {
+    const std::int64_t samples = plan_.micro_batch_size / worker.replica_count;
+    return {.first_layer = *model_.layers().front().runnable,
+            .loss = *model_.layers().back().runnable,
+            .seed = options_.seed,
+            .micro_batch_count = plan_.micro_batch_count,
+            .first_micro_batch = worker.copy * plan_.micro_batch_count,
+            .micro_batch_size = plan_.micro_batch_size,
+            .first_sample = worker.replica * samples,
+            .sample_count = samples};
   }
 
   const ModelGraph& model_;
   const Plan& plan_;
   const PipelineCosts& costs_;
   const ExecuteOptions& options_;
+  OrderDemand demand_;
   std::vector<int> cores_;
-  Layers layers_;
-  std::unique_ptr<EventBoard> events_;
-  PerId<StageId, Inbox> inboxes_;
-  std::optional<Engine> engine_;  // owns the devices, so it goes first
-  std::vector<CpuDevice*> devices_;
-  std::vector<Timeline> timelines_;
-  Execution execution_;
+  RunnableLayers layers_;
 };
 
 }  // namespace
 
 Result<Execution> execute_on_cpu(const ModelGraph& model, const Schedule& schedule, const Plan& plan,
                                  const PipelineCosts& costs, const ExecuteOptions& options) {
-  return CpuRun(model, plan, costs, options).run(schedule);
+  PIPEPLAN_TRY(program, compile(schedule, replication(plan)));
+  WorkerMaker maker(model, schedule, plan, costs, options);
+  const std::size_t workers = program.workers.size();
+  PIPEPLAN_CHECK(maker.check_cores(workers));
+  PIPEPLAN_CHECK(maker.make_layers());
+  CpuRig rig(program.commands.size(), maker.waiting(workers));
+  TrainingCrew crew{.program = {}, .devices = {}, .boundary_bytes = boundary_bytes(costs)};
+  for (const WorkerId worker : ids<WorkerId>(workers)) {
+    PIPEPLAN_TRY(device, maker.make_device(program, worker, rig));
+    crew.devices.push_back(std::move(device));
+  }
+  crew.program = std::move(program);
+  return run_training(std::move(crew), model, schedule, plan, options);
 }
 
 }  // namespace pipeplan

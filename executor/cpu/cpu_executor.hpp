@@ -1,6 +1,6 @@
 #pragma once
 
-// Real training of a plan on this machine's cores, a stage per core.
+// Real training of a plan on this machine's cores, a worker per core.
 
 #include "executor/executor.hpp"
 

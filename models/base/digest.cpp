@@ -24,9 +24,10 @@ Json without_comments(const Json& json) {
 
 }  // namespace
 
-std::string digest(const Json& json) {
-  const std::string text = without_comments(json).dump();
-  return fmt::format("xxh3:{:016x}", XXH3_64bits(text.data(), text.size()));
+std::string digest(const Json& json) { return digest_of_bytes(without_comments(json).dump()); }
+
+std::string digest_of_bytes(std::string_view bytes) {
+  return fmt::format("xxh3:{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
 }
 
 }  // namespace pipeplan

@@ -21,6 +21,10 @@ enum class WarningCode {
   tied_parameters,    // copies of one tensor on several stages
   busy_machine,       // the load guard saw other work on the cores
   stale_profile,      // --force went on although the digests differ
+  cupti_unavailable,  // GPU times come from events in the stream, not from the kernels themselves
+  unattributed_work,  // kernels that no layer launched
+  noisy_times,        // the spread of a layer's times is above 5 %
+  shared_gpu,         // plain streams: stages take SMs from each other
 };
 
 constexpr auto spellings(WarningCode) {
@@ -35,7 +39,11 @@ constexpr auto spellings(WarningCode) {
                                                {indivisible_layer, "indivisible-layer"},
                                                {tied_parameters, "tied-parameters"},
                                                {busy_machine, "busy-machine"},
-                                               {stale_profile, "stale-profile"}});
+                                               {stale_profile, "stale-profile"},
+                                               {cupti_unavailable, "cupti-unavailable"},
+                                               {unattributed_work, "unattributed-work"},
+                                               {noisy_times, "noisy-times"},
+                                               {shared_gpu, "shared-gpu"}});
 }
 
 struct Warning {

@@ -33,19 +33,18 @@ Failure too_little_memory(Bytes capacity, const std::optional<Bytes>& available,
 
 Bytes arena_bytes(Bytes bytes) { return {aligned_count<char>(bytes.value)}; }
 
-void Arena::Free::operator()(std::byte* region) const { std::free(region); }
+Arena::Arena(std::byte* region, Bytes capacity, std::function<void(std::byte*)> release)
+    : region_(region, std::move(release)), capacity_(arena_bytes(capacity).value) {}
 
 Result<Arena> Arena::reserve(Bytes capacity, const std::string& where) {
   PIPEPLAN_ASSERT(capacity.value >= 0);
   const auto available = available_memory();
   if (available && capacity > *available) return too_little_memory(capacity, available, where);
-  Arena arena;
-  arena.capacity_ = arena_bytes(capacity).value;
-  const auto size = static_cast<std::size_t>(std::max(arena.capacity_, buffer_alignment));
-  arena.region_.reset(static_cast<std::byte*>(std::aligned_alloc(buffer_alignment, size)));
-  if (arena.region_ == nullptr) return too_little_memory(capacity, std::nullopt, where);
-  std::memset(arena.region_.get(), 0, size);
-  return arena;
+  const auto size = static_cast<std::size_t>(std::max(arena_bytes(capacity).value, buffer_alignment));
+  auto* region = static_cast<std::byte*>(std::aligned_alloc(buffer_alignment, size));
+  if (region == nullptr) return too_little_memory(capacity, std::nullopt, where);
+  std::memset(region, 0, size);
+  return Arena(region, capacity, [](std::byte* block) { std::free(block); });
 }
 
 std::byte* Arena::allocate(Bytes bytes, MemoryItem item) {

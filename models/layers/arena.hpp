@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -57,8 +58,12 @@ struct MemoryUse {
 
 class Arena {
  public:
-  // Reserves `capacity` bytes and touches them, so that no page fault falls into a measurement.
+  // Reserves `capacity` bytes of host memory and touches them, so that no page fault falls into a
+  // measurement.
   static Result<Arena> reserve(Bytes capacity, const std::string& where);
+
+  // Over `capacity` bytes of any memory, which the arena never touches itself; `release` frees it.
+  Arena(std::byte* region, Bytes capacity, std::function<void(std::byte*)> release);
 
   // A block of at least `bytes` (rounded up to 64, which is what is accounted). Past the capacity is a bug:
   // callers size the arena from the same numbers.
@@ -71,10 +76,7 @@ class Arena {
   void reset_peak() { at_peak_ = in_use_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* region) const;
-  };
-  std::unique_ptr<std::byte, Free> region_;
+  std::unique_ptr<std::byte, std::function<void(std::byte*)>> region_;
   std::int64_t capacity_ = 0;
   std::int64_t bumped_ = 0;
   std::map<std::int64_t, std::vector<std::byte*>> reusable_;

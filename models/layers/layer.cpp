@@ -141,17 +141,7 @@ Result<std::unique_ptr<RunnableLayer<Scalar>>> make_layer(const LayerSpec& spec,
   PIPEPLAN_UNREACHABLE("a layer kind without a kernel");
 }
 
-template<class Scalar>
-void sgd_step(std::int64_t count, Scalar rate, Scalar* parameters, Scalar* gradients) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    parameters[i] -= rate * gradients[i];
-    gradients[i] = 0;
-  }
-}
-
 template Result<std::unique_ptr<RunnableLayer<float>>> make_layer(const LayerSpec&, const std::string&);
 template Result<std::unique_ptr<RunnableLayer<double>>> make_layer(const LayerSpec&, const std::string&);
-template void sgd_step(std::int64_t, float, float*, float*);
-template void sgd_step(std::int64_t, double, double*, double*);
 
 }  // namespace pipeplan

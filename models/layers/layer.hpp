@@ -75,8 +75,4 @@ class RunnableLayer {
 template<class Scalar>
 Result<std::unique_ptr<RunnableLayer<Scalar>>> make_layer(const LayerSpec& spec, const std::string& where);
 
-// Plain gradient descent: parameters -= rate * gradients, then gradients = 0.
-template<class Scalar>
-void sgd_step(std::int64_t count, Scalar rate, Scalar* parameters, Scalar* gradients);
-
 }  // namespace pipeplan

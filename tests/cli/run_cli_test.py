@@ -11,7 +11,7 @@
     ...                           any lines of the stream that was named last
     ? 3                           the exit code; 0 if not given
 
-stdout and stderr must match completely. $DATA and $CASES lead to the reference data; a test whose first line is
+stdout and stderr must match completely. $SOURCE is the repository, $DATA and $CASES lead to the reference data; a test whose first line is
 "# needs reference data" is skipped (exit 77) without them. Usage: run_cli_test.py PIPEPLAN FILE...
 """
 import os
@@ -24,6 +24,7 @@ import tempfile
 SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
 DATA = pathlib.Path(os.environ.get("PIPEPLAN_DATA", SHARED / "data"))
 CASES = pathlib.Path(os.environ.get("PIPEPLAN_CASES", SHARED / "cases"))
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
 
 
@@ -100,7 +101,7 @@ def run_test(program, path):
     if not steps:
         print(f"{path}: no command in it")
         return 1
-    environment = dict(os.environ, DATA=str(DATA), CASES=str(CASES), NO_COLOR="1",
+    environment = dict(os.environ, DATA=str(DATA), CASES=str(CASES), SOURCE=str(SOURCE), NO_COLOR="1",
                        PATH=f"{pathlib.Path(program).resolve().parent}:{os.environ['PATH']}")
     with tempfile.TemporaryDirectory() as folder:
         for name, lines in files.items():

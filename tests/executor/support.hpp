@@ -22,12 +22,16 @@ inline ModelGraph small_mlp() {
 }
 
 // A profile with one sample per layer: its sizes are exact, its times are not looked at.
-inline Profile quick_profile(const ModelGraph& model, std::int64_t micro_batch_size) {
+inline Profile quick_profile(const ModelGraph& model, const std::vector<std::int64_t>& micro_batch_sizes) {
   ProfileOptions options;
-  options.micro_batch_sizes = {micro_batch_size};
+  options.micro_batch_sizes = micro_batch_sizes;
   options.stopping.warm_ups = 0;
   options.stopping.least = options.stopping.most = 1;
   return profile_model(model, options).value().profile;
+}
+
+inline Profile quick_profile(const ModelGraph& model, std::int64_t micro_batch_size) {
+  return quick_profile(model, std::vector{micro_batch_size});
 }
 
 inline Plan even_plan(const Profile& profile, std::int64_t stages, std::int64_t micro_batches,

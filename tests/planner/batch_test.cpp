@@ -24,6 +24,7 @@ Profile profiled_at(const std::vector<std::int64_t>& sizes) {
 
 struct Asked {
   std::optional<std::int64_t> size, count, batch;
+  std::int64_t copies = 1;
 };
 
 Result<Batch> chosen(const std::vector<std::int64_t>& sizes, const Asked& asked) {
@@ -31,6 +32,7 @@ Result<Batch> chosen(const std::vector<std::int64_t>& sizes, const Asked& asked)
   options.micro_batch_size = asked.size;
   options.micro_batch_count = asked.count;
   options.global_batch = asked.batch;
+  options.data_parallel = asked.copies;
   return choose_batch(profiled_at(sizes), options, 3);
 }
 
@@ -89,4 +91,28 @@ TEST_CASE("choose_batch: layers without a common profiled size need the size sai
   PlanOptions options;
   options.micro_batch_size = 4;
   CHECK(*choose_batch(profile, options, 2) == Batch{4, 4 * 2});
+}
+
+TEST_CASE("choose_batch: copies of the pipeline share the global batch") {
+  CHECK(*chosen({4}, {.copies = 5}) == Batch{4, 4 * 3});
+  CHECK(*chosen({4}, {.batch = 64, .copies = 2}) == Batch{4, 64 / 2 / 4});
+  CHECK(*chosen({4}, {.count = 8, .batch = 64, .copies = 2}) == Batch{64 / 2 / 8, 8});
+  CHECK(*chosen({3, 5}, {.batch = 30, .copies = 2}) == Batch{3, 30 / 2 / 3});
+  CHECK(*chosen({4}, {.size = 8, .count = 2, .batch = 64, .copies = 4}) == Batch{8, 2});
+}
+
+TEST_CASE("choose_batch: a batch that the copies cannot share is refused with the nearest that they can") {
+  CHECK(refusal({4}, {.batch = 30, .copies = 4}) ==
+        "global batch 30 is not a multiple of the 4 copies; the nearest that are: 28, 32");
+  CHECK(refusal({4}, {.batch = 28, .copies = 2}) ==
+        "global batch 28 is not a multiple of micro-batch size 4 times 2 copies; the nearest that are: 24, "
+        "32");
+  CHECK(refusal({4, 6}, {.batch = 18, .copies = 2}) ==
+        "global batch 18, shared by 2 copies, is a multiple of no profiled micro-batch size (4, 6)");
+  CHECK(refusal({4}, {.count = 3, .batch = 16, .copies = 2}) ==
+        "each copy's share of the global batch, 8, cannot be cut into 3 equal micro-batches; counts that "
+        "divide it: 1, 2, 4, 8");
+  CHECK(refusal({4}, {.size = 4, .count = 3, .batch = 16, .copies = 2}) ==
+        "micro-batch size 4 times count 3 times 2 copies is 24, not the global batch 16");
+  CHECK(refusal({4}, {.copies = 0}) == "number of copies is 0, wanted a number from 1 to 9007199254740991");
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/brute_force.hpp"
+#include "planner/memory.hpp"
 #include "tests/planner/instances.hpp"
 
 using namespace pipeplan;
@@ -141,11 +142,57 @@ TEST_CASE("chain_dp: equals brute force, tie-breaks included, on random small in
   CHECK(constrained > 200);
 }
 
+TEST_CASE("chain_dp: equals brute force, tie-breaks included, where layers are recomputed") {
+  int infeasible = 0, constrained = 0;
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    INFO("seed ", seed);
+    Random random(seed);
+    Instance instance = random_recomputing_instance(random);
+    const SplitAnswer expected = brute_force(instance.asked());
+    const SplitAnswer answer = chain_dp(instance.asked());
+    INFO("expected ", shown(expected), ", got ", shown(answer));
+    CHECK(answer == expected);
+    Instance unlimited = instance;
+    for (DeviceType& device : unlimited.problem.devices) device.memory.reset();
+    infeasible += expected ? 0 : 1;
+    constrained += expected && *expected != *chain_dp(unlimited.asked()) ? 1 : 0;
+  }
+  CHECK(infeasible > 300);
+  CHECK(constrained > 200);
+}
+
+TEST_CASE("chain_dp: recomputed layers pay their forward again, wherever they are cut") {
+  // Forward 2 and backward 4 each; with all recomputed a layer takes 2 + 4 + 2.
+  const Profile profile = chain_profile({{.forward = 2, .backward = 4}, {.forward = 2, .backward = 4}});
+  Instance instance = instance_of(profile, 2, 1, {true, true});
+  CHECK(chain_dp(instance.asked())->slowest_ns == 2 + 4 + 2);
+  Instance half = instance_of(profile, 1, 1, {true, false});
+  CHECK(chain_dp(half.asked())->slowest_ns == 2 * (2 + 4) + 2);
+}
+
+TEST_CASE("chain_dp: a cut inside a row of recomputed layers makes the second stage keep its input") {
+  // Two stages of 1f1b with many micro-batches hold 2 and 1. Cut before layer 1 the second stage keeps the
+  // 9-byte input of layer 1, cut before layer 2 the 1-byte input of layer 2; links carry nothing.
+  Profile profile = chain_profile({{.activation = 1}, {.activation = 1}, {.activation = 1}});
+  const std::int64_t inputs[] = {2, 9, 1};
+  for (const LayerId layer : ids<LayerId>(3))
+    profile.layers[layer].costs.front().input = Bytes{inputs[layer.index()]};
+  Instance instance = instance_of(profile, 2, 8, {true, true, true});
+  const auto memory = [&](std::int64_t cut) {
+    return std::pair(peak_memory(split_memory(instance.asked(), {0, cut, 3}, 0), 2).value,
+                     peak_memory(split_memory(instance.asked(), {0, cut, 3}, 1), 1).value);
+  };
+  CHECK(memory(1) == std::pair<std::int64_t, std::int64_t>(1 + 2 * 2, 2 * 1 + 9));
+  CHECK(memory(2) == std::pair<std::int64_t, std::int64_t>(2 * 1 + 2 * 2, 1 + 1));
+  for (DeviceType& device : instance.problem.devices) device.memory = Bytes{2 * 1 + 2 * 2};
+  CHECK(chain_dp(instance.asked())->bounds == Bounds{0, 2, 3});
+}
+
 TEST_CASE("smallest_memory: equals the least over all splits, and a byte less is too little") {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     INFO("seed ", seed);
     Random random(seed);
-    Instance instance = random_instance(random);
+    Instance instance = seed % 2 == 0 ? random_instance(random) : random_recomputing_instance(random);
     const SmallestMemory smallest = smallest_memory(instance.asked());
     const auto [memory, bounds] = least_memory(instance.asked(), {0});
     CHECK(smallest.memory == Bytes{memory});

@@ -70,3 +70,19 @@ TEST_CASE("check_plan_against: a value that the costs do not bear out fails the 
   CHECK(failed.error().code == ErrorCode::check_failed);
   CHECK(failed.error().message == "is 4 ns, but under this profile the slowest stage takes 5 ns");
 }
+
+TEST_CASE(
+    "check_plan_against: several stages of a rank need together, the reserve once, a micro-batch each") {
+  const Profile profile = sample_profile();
+  Plan plan = sample_plan(profile);
+  plan.stages[StageId{1}].rank = plan.stages[StageId{0}].rank;
+  plan.stages[StageId{1}].devices = plan.stages[StageId{0}].devices;
+  for (auto& [name, type] : plan.cluster.device_types)
+    type.reserved = Bytes{100}, type.memory = Bytes{100 + 4 + 3};
+  plan.profile_digest = profile_digest(profile);
+  CHECK(check_plan_against(plan, profile));
+  for (auto& [name, type] : plan.cluster.device_types) type.memory = Bytes{100 + 4 + 3 - 1};
+  const auto failed = check_plan_against(plan, profile);
+  REQUIRE(!failed);
+  CHECK(failed.error().message == "rank 0 needs at least 107 bytes, but device 0 has 106 bytes");
+}

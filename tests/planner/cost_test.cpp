@@ -137,7 +137,7 @@ TEST_CASE("pipeline_costs: on another cluster a plan costs what that cluster mak
   CHECK(costs->times[StageId{0}].forward == Nanoseconds{6});
   CHECK(costs->times[StageId{1}].forward == Nanoseconds{3});  // (8 + 4) / 4
   REQUIRE(costs->boundaries.size() == 1);
-  CHECK(costs->boundaries[0] == BoundaryCosts{Bytes{10}, link, 2});
+  CHECK(costs->boundaries[0] == BoundaryCosts{Bytes{10}, link, 2, Bytes{10}, Bytes{10}});
   CHECK(slowest_stage(*costs) == Nanoseconds{10});  // the link: 10 bytes at a byte per ns
   PipelineCosts without = *costs;
   without.transfers = TransferMode::uncontended;

@@ -55,6 +55,25 @@ StateRule random_rule(Random& random) {
   return rule;
 }
 
+// Schedule, transfers, devices and links at random, memory limits near what an even split needs.
+void vary(Random& random, Instance& instance) {
+  SplitProblem& problem = instance.problem;
+  constexpr ScheduleKind schedules[] = {ScheduleKind::naive, ScheduleKind::gpipe, ScheduleKind::one_f_one_b};
+  constexpr TransferMode modes[] = {TransferMode::ignored, TransferMode::uncontended,
+                                    TransferMode::overlapped};
+  problem.schedule = schedules[random.between(0, 2)];
+  problem.transfers = modes[random.between(0, 2)];
+  problem.state = random_rule(random);
+  const SplitScore sample =
+      score_split(instance.asked(), even_bounds(instance.table.layer_count, problem.stages));
+  const std::int64_t memory_scale = random.between(0, 2) > 0 ? sample.largest_memory + 1 : 0;
+  const bool unequal = random.coin();
+  const DeviceType common = random_device(random, memory_scale);
+  for (DeviceType& device : problem.devices) device = unequal ? random_device(random, memory_scale) : common;
+  for (Link& link : problem.links)
+    if (random.coin()) link.bandwidth = BytesPerSecond{random.between(1, 8) * second / 4};
+}
+
 }  // namespace
 
 Profile chain_profile(const std::vector<LayerNumbers>& layers) {
@@ -93,8 +112,9 @@ const SplitProblem& Instance::asked() {
   return problem;
 }
 
-Instance instance_of(const Profile& profile, std::int64_t stages, std::int64_t micro_batch_count) {
-  auto table = make_cost_table(profile, 1, micro_batch_count, Extrapolation::refused);
+Instance instance_of(const Profile& profile, std::int64_t stages, std::int64_t micro_batch_count,
+                     const std::vector<bool>& recomputed) {
+  auto table = make_cost_table(profile, 1, micro_batch_count, Extrapolation::refused, recomputed);
   PIPEPLAN_ASSERT(table.has_value());
   Instance instance{std::move(*table), {}};
   instance.problem.stages = stages;
@@ -122,20 +142,24 @@ Instance random_instance(Random& random) {
 
 Instance random_instance(Random& random, std::int64_t layers, std::int64_t stages) {
   Instance instance = instance_of(random_profile(random, layers), stages, random.between(1, 6));
-  SplitProblem& problem = instance.problem;
-  constexpr ScheduleKind schedules[] = {ScheduleKind::naive, ScheduleKind::gpipe, ScheduleKind::one_f_one_b};
-  constexpr TransferMode modes[] = {TransferMode::ignored, TransferMode::uncontended,
-                                    TransferMode::overlapped};
-  problem.schedule = schedules[random.between(0, 2)];
-  problem.transfers = modes[random.between(0, 2)];
-  problem.state = random_rule(random);
-  const SplitScore sample = score_split(instance.asked(), even_bounds(layers, stages));
-  const std::int64_t memory_scale = random.between(0, 2) > 0 ? sample.largest_memory + 1 : 0;
-  const bool unequal = random.coin();
-  const DeviceType common = random_device(random, memory_scale);
-  for (DeviceType& device : problem.devices) device = unequal ? random_device(random, memory_scale) : common;
-  for (Link& link : problem.links)
-    if (random.coin()) link.bandwidth = BytesPerSecond{random.between(1, 8) * second / 4};
+  vary(random, instance);
+  return instance;
+}
+
+Instance random_recomputing_instance(Random& random) {
+  const std::int64_t layers = random.between(1, 11);
+  return random_recomputing_instance(random, layers, random.between(1, std::min<std::int64_t>(layers, 5)));
+}
+
+Instance random_recomputing_instance(Random& random, std::int64_t layers, std::int64_t stages) {
+  Profile profile = random_profile(random, layers);
+  for (ProfiledLayer& layer : profile.layers)
+    if (random.coin()) layer.costs.front().input = Bytes{random.between(0, 6)};
+  const bool all = random.coin();
+  std::vector<bool> recomputed;
+  for (std::int64_t i = 0; i < layers; ++i) recomputed.push_back(all || random.coin());
+  Instance instance = instance_of(profile, stages, random.between(1, 6), recomputed);
+  vary(random, instance);
   return instance;
 }
 

@@ -32,12 +32,16 @@ struct Instance {
 };
 
 // `stages` equal, unlimited devices with free links.
-Instance instance_of(const Profile& profile, std::int64_t stages, std::int64_t micro_batch_count = 1);
+Instance instance_of(const Profile& profile, std::int64_t stages, std::int64_t micro_batch_count = 1,
+                     const std::vector<bool>& recomputed = {});
 
 // Small numbers, so that ties are common; skips, unequal devices and links, and memory limits near what the
 // stages need.
 Instance random_instance(Random& random);
 Instance random_instance(Random& random, std::int64_t layers, std::int64_t stages);
+// The same with some layers, or all, recomputed; half of them say what their input takes.
+Instance random_recomputing_instance(Random& random);
+Instance random_recomputing_instance(Random& random, std::int64_t layers, std::int64_t stages);
 Profile random_profile(Random& random, std::int64_t layers);
 
 }  // namespace pipeplan::test

@@ -65,11 +65,13 @@ std::int64_t least(const SplitProblem& problem, const std::function<std::int64_t
 
 TEST_CASE("chain_dp: equals plain dynamic programs on chains of up to 60 layers") {
   int feasible = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 90; ++seed) {
     INFO("seed ", seed);
     Random random(seed);
     const std::int64_t layers = random.between(12, 60);
-    Instance instance = random_instance(random, layers, random.between(2, 12));
+    const std::int64_t stages = random.between(2, 12);
+    Instance instance = seed <= 60 ? random_instance(random, layers, stages)
+                                   : random_recomputing_instance(random, layers, stages);
     const SplitProblem& problem = instance.asked();
     const SplitAnswer answer = chain_dp(problem);
     const std::int64_t time = least(
@@ -89,5 +91,5 @@ TEST_CASE("chain_dp: equals plain dynamic programs on chains of up to 60 layers"
     };
     CHECK(least(problem, smaller, true) > bytes);
   }
-  CHECK(feasible > 30);
+  CHECK(feasible > 45);
 }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "planner/brute_force.hpp"
 #include "planner/even_split.hpp"
 #include "tests/planner/instances.hpp"
@@ -70,8 +72,8 @@ TEST_CASE("make_plan: every field of a small plan") {
   CHECK(plan.micro_batch_count == 4);
   CHECK(plan.layer_names.values() == std::vector<std::string>{"l0", "l1", "l2"});
   REQUIRE(plan.stage_count() == 2);
-  CHECK(plan.stages[StageId{0}] == StagePlan{LayerId{0}, LayerId{1}, RankId{0}, DeviceId{0}});
-  CHECK(plan.stages[StageId{1}] == StagePlan{LayerId{2}, LayerId{2}, RankId{1}, DeviceId{1}});
+  CHECK(plan.stages[StageId{0}] == StagePlan{LayerId{0}, LayerId{1}, RankId{0}, {DeviceId{0}}});
+  CHECK(plan.stages[StageId{1}] == StagePlan{LayerId{2}, LayerId{2}, RankId{1}, {DeviceId{1}}});
   CHECK(plan.objective ==
         Objective{"slowest-stage", Nanoseconds{4 + 3}, Nanoseconds{4 + 3}, Nanoseconds{(4 + 3 + 6 + 1) / 2}});
   CHECK(plan.objective.optimal());
@@ -274,4 +276,86 @@ TEST_CASE("make_plan: tied parameters on two stages are warned of, on one stage 
   profile.layers[LayerId{0}].tied = profile.layers[LayerId{2}].tied = "embedding";
   CHECK(warns(answered(profile, cluster_of(equal_devices(2)), stages(2)), WarningCode::tied_parameters));
   CHECK(!warns(answered(profile, cluster_of(equal_devices(1)), stages(1)), WarningCode::tied_parameters));
+}
+
+TEST_CASE("make_plan: of several copies of the pipeline each takes its row of devices and its share") {
+  const Profile profile = chain_of_times({4, 2, 3, 1});
+  PlanOptions options;
+  options.fewest_stages = options.most_stages = 2;
+  options.data_parallel = 3;
+  options.global_batch = 3 * 8;
+  const Plan plan = answered(profile, cluster_of(equal_devices(6)), options).plan;
+  CHECK(plan.data_parallel == 3);
+  CHECK(plan.micro_batch_count == 8);
+  CHECK(plan.global_batch() == 3 * 8);
+  CHECK(plan.stages[StageId{0}].devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{2}, DeviceId{4}});
+  CHECK(plan.stages[StageId{1}].devices == std::vector<DeviceId>{DeviceId{1}, DeviceId{3}, DeviceId{5}});
+  CHECK(refusal(profile, cluster_of(equal_devices(5)), options) ==
+        "2 stages in 3 copies asked for, but cluster 'test' has 5 devices");
+  options.data_parallel = 0;
+  CHECK(refusal(profile, cluster_of(equal_devices(6)), options) == "0 copies asked for, wanted at least 1");
+}
+
+TEST_CASE("make_plan: without a stage count the copies share the devices") {
+  PlanOptions options;
+  options.data_parallel = 2;
+  const Profile profile = chain_of_times({1, 1, 1, 1, 1});
+  CHECK(answered(profile, cluster_of(equal_devices(7)), options).plan.stage_count() == 7 / 2);
+}
+
+TEST_CASE("make_plan: the slowest device of a stage in any copy sets its time") {
+  std::vector<DeviceType> devices = equal_devices(4);
+  devices[2].speed_factor = 0.5;  // the second copy of stage 0
+  PlanOptions options = stages(2);
+  options.data_parallel = 2;
+  const Plan plan = answered(chain_of_times({4, 2, 2, 4}), cluster_of(devices), options).plan;
+  CHECK(stage_sizes(plan) == Sizes{1, 3});
+  CHECK(plan.objective.value == Nanoseconds{4 * 2});
+}
+
+TEST_CASE("make_plan: recomputation of all layers leaves out those that cannot") {
+  Profile profile = chain_profile({{.forward = 4, .activation = 5, .output = 1},
+                                   {.forward = 2, .activation = 7, .output = 1},
+                                   {.forward = 3, .activation = 2}});
+  profile.layers[LayerId{2}].recomputable = false;
+  PlanOptions options = stages(2);
+  options.recompute = Recomputation::all;
+  options.recompute_mode = RecomputeMode::early;
+  const Plan plan = answered(profile, cluster_of(equal_devices(2)), options).plan;
+  CHECK(plan.recompute_mode == RecomputeMode::early);
+  CHECK(stage_sizes(plan) == Sizes{1, 2});
+  CHECK(plan.stages[StageId{0}].recompute == std::vector<LayerId>{LayerId{0}});
+  CHECK(plan.stages[StageId{1}].recompute == std::vector<LayerId>{LayerId{1}});
+  CHECK(plan.objective.value == Nanoseconds{2 * 4});  // against 2 * 2 + 3
+  // Two micro-batches keep nothing of layer 0, which has no input; two buffers for its gradient.
+  CHECK(plan.prediction.peak_memory == std::vector<Bytes>{Bytes{5 + 2 * 1}, Bytes{7 + 1 * (1 + 2) + 2 * 1}});
+}
+
+TEST_CASE("make_plan: where memory is short recomputation makes a plan that there is none without") {
+  const Profile profile = chain_profile(
+      {{.forward = 4, .activation = 50, .output = 1}, {.forward = 2, .activation = 50, .output = 1}});
+  PlanOptions options = stages(2);
+  options.memory_limit = Bytes{60};
+  CHECK(answered(profile, cluster_of(equal_devices(2)), options).outcome == PlanOutcome::infeasible);
+  options.recompute = Recomputation::all;
+  CHECK(answered(profile, cluster_of(equal_devices(2)), options).outcome == PlanOutcome::planned);
+}
+
+TEST_CASE("make_plan: what it predicts of copies and recomputation is what the costs of the plan say") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed ", seed);
+    Random random(seed);
+    Profile profile = random_profile(random, random.between(3, 8));
+    for (ProfiledLayer& layer : profile.layers) layer.recomputable = random.coin();
+    PlanOptions options = stages(random.between(1, 3));
+    options.data_parallel = random.between(1, 3);
+    options.recompute = Recomputation::all;
+    const Cluster cluster = cluster_of(equal_devices(9));
+    for (const Algorithm algorithm : {Algorithm::chain_dp, Algorithm::even_split, Algorithm::brute_force}) {
+      options.algorithm = algorithm;
+      const Plan plan = answered(profile, cluster, options).plan;
+      CHECK(check_plan_against(plan, profile));
+      CHECK(*plan_from_json(to_json(plan), "plan.json") == plan);
+    }
+  }
 }

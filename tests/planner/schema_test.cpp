@@ -190,6 +190,22 @@ const char* const good_plan = R"({"schema": "pipeplan.plan/1", "model": "m", "pr
   "settings": {"seed": 0, "optimizer": "adam", "algorithm": "chain-dp", "state_bytes_per_parameter_byte": null},
   "pipeplan_version": "0"})";
 
+const char* const good_wide_plan = R"({"schema": "pipeplan.plan/1", "model": "m", "profile_digest": "xxh3:0",
+  "cluster": {"schema": "pipeplan.cluster/1", "name": "c", "device_types": {"d": {}},
+              "nodes": [{"count": 1, "devices": [{"type": "d", "count": 4}], "link": {}}], "network": {}},
+  "schedule": "1f1b", "virtual_stages": 2, "transfers": "overlapped", "recompute_mode": "early",
+  "micro_batch_size": 4, "micro_batch_count": 8, "data_parallel": 2, "global_batch": 64,
+  "stages": [{"index": 0, "rank": 0, "layers": ["a", "b"], "first_layer": 0, "last_layer": 1,
+              "devices": [0, 1, 2, 3], "replicas": 2, "tensor_parallel": 1, "recompute": ["a", "b"]},
+             {"index": 1, "rank": 0, "layers": ["c"], "first_layer": 2, "last_layer": 2,
+              "devices": [0, 1, 2, 3], "replicas": 2, "tensor_parallel": 1, "recompute": []}],
+  "objective": {"name": "slowest-stage", "value_ns": 2, "lower_bound_ns": 2, "trivial_bound_ns": 1,
+                "gap_fraction": 0.0, "optimal": true},
+  "prediction": {"iteration_ns": null, "bubble_fraction": 0.5, "peak_memory_bytes": [0, 0],
+                 "transfer_bytes": [1]},
+  "settings": {"seed": 0, "optimizer": "adam", "algorithm": "chain-dp", "state_bytes_per_parameter_byte": null},
+  "pipeplan_version": "0"})";
+
 }  // namespace
 
 TEST_CASE("schema: the profile schema and the profile reader refuse the same documents") {
@@ -231,17 +247,27 @@ TEST_CASE("schema: what profiles and clusters are written as is what their schem
 
 TEST_CASE("schema: the plan schema and the plan reader refuse the same documents") {
   const PublishedSchema schema("plan.schema.json");
-  // A fault that a schema cannot see: how counts, layers, devices, bounds and the cluster's parts fit
+  // A fault that a schema cannot see: how counts, layers, ranks, devices, bounds and the cluster's parts fit
   // together.
   const BeyondSchema beyond = [](const Error& error) {
-    return says(error, {"the stage lists", "but value and lower bound give", "but micro-batch size",
-                        "more than value_ns", "are in no stage", "not among device_types",
-                        "is not in the cluster", "entries, wanted 1", ", wanted 0"});
+    return says(error, {"the stage lists",        "but value and lower bound give",
+                        "but micro-batch size",   "more than value_ns",
+                        "are in no stage",        "are in earlier stages",
+                        "not among device_types", "is not in the cluster",
+                        "entries, wanted",        ", wanted 0",
+                        "cannot be shared out",   "are on ranks",
+                        "by virtual_stages",      "wanted a divisor of",
+                        "replicas times",         "and again stage",
+                        "are not those of",       "which is not in stage",
+                        "wanted each layer once", "have more than 65536 devices"}) ||
+           (error.where.ends_with("/index") && error.message.find("wanted 1") != std::string::npos);
   };
-  const Agreement agreement = compare(
-      schema, parsed(good_plan), [](const Json& json) { return plan_from_json(json, "plan.json"); }, beyond);
-  CHECK(agreement.accepted > 25);
-  CHECK(agreement.refused > 200);
+  for (const char* good : {good_plan, good_wide_plan}) {
+    const Agreement agreement = compare(
+        schema, parsed(good), [](const Json& json) { return plan_from_json(json, "plan.json"); }, beyond);
+    CHECK(agreement.accepted > 25);
+    CHECK(agreement.refused > 200);
+  }
 }
 
 }  // namespace pipeplan

@@ -40,6 +40,7 @@ TEST_CASE("cpu profiler: every layer of a transformer is measured at every size,
       CHECK(cost.samples == 3);
       CHECK(cost.activation.value > 0);
     }
+    CHECK(layer.recomputable == (layer.kind != "cross_entropy"));
   }
 }
 
@@ -54,6 +55,10 @@ TEST_CASE("cpu profiler: sizes are the arenas, by hand for a linear layer of 6 t
   CHECK(hidden.costs[0].activation.value == rounded_to_64(3 * 6 * 4));
   CHECK(hidden.costs[0].output.value == rounded_to_64(3 * 20 * 4));
   CHECK(hidden.costs[0].workspace.value == rounded_to_64(3 * 6 * 4) + rounded_to_64(3 * 20 * 4));
+  CHECK(hidden.costs[0].input == Bytes{rounded_to_64(3 * 6 * 4)});
+  CHECK(hidden.costs[0].deferred == Bytes{rounded_to_64(3 * 20 * 4)});
+  // The relu behind it has no weights, so nothing waits for their gradient.
+  CHECK(profiling->profile.layers[LayerId{1}].costs[0].deferred == Bytes{0});
 }
 
 TEST_CASE(

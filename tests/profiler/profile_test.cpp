@@ -10,31 +10,15 @@
 #include "models/import/csv.hpp"
 #include "models/import/pipedream.hpp"
 #include "models/zoo/zoo.hpp"
+#include "tests/profiler/profile_parts.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/reference.hpp"
 
 namespace pipeplan {
 namespace {
 
-__extension__ using Wide = __int128;
-
-LayerCost cost(std::int64_t size, std::int64_t forward, std::int64_t backward_input,
-               std::int64_t backward_weight) {
-  LayerCost cost;
-  cost.micro_batch_size = size;
-  cost.forward = Nanoseconds{forward};
-  cost.backward_input = Nanoseconds{backward_input};
-  cost.backward_weight = Nanoseconds{backward_weight};
-  return cost;
-}
-
-ProfiledLayer layer(const std::string& name, std::vector<LayerCost> costs) {
-  ProfiledLayer layer;
-  layer.name = name;
-  layer.kind = "linear";
-  layer.costs = std::move(costs);
-  return layer;
-}
+using test::cost;
+using test::layer;
 
 // A chain of layers with these forward and backward times at micro-batch size 1.
 Profile chain(const std::vector<std::pair<std::int64_t, std::int64_t>>& times) {
@@ -65,6 +49,8 @@ Profile full_profile() {
   second_size.activation = Bytes{9};
   second_size.workspace = Bytes{10};
   second_size.output = Bytes{11};
+  second_size.input = Bytes{12};
+  second_size.deferred = Bytes{13};
   second_size.samples = 15;
   second_size.spread_fraction = 0.012;
   first.costs.push_back(second_size);
@@ -91,13 +77,6 @@ std::vector<WarningCode> warning_codes(const Profile& profile) {
   return codes;
 }
 
-std::int64_t forward_at(const ProfiledLayer& layer, std::int64_t size, Extrapolation extrapolation) {
-  const auto cost = cost_at(layer, size, extrapolation);
-  REQUIRE(cost.has_value());
-  CHECK(cost->micro_batch_size == size);
-  return cost->forward.count();
-}
-
 constexpr std::int64_t largest = largest_document_integer;
 
 }  // namespace
@@ -114,6 +93,21 @@ TEST_CASE("profile: a backward that was not split is written back as one number"
   CHECK(whole["backward_ns"].get<std::int64_t>() == 40);
   CHECK_FALSE(whole.contains("backward_input_ns"));
   CHECK_FALSE(json["layers"][0]["costs"][0].contains("backward_ns"));
+}
+
+TEST_CASE("profile: the input and what is deferred are written only where they are known") {
+  const Json json = to_json(full_profile());
+  const Json& known = json["layers"][0]["costs"][1];
+  CHECK(known["input_bytes"].get<std::int64_t>() == 12);
+  CHECK(known["deferred_bytes"].get<std::int64_t>() == 13);
+  const Json& unknown = json["layers"][0]["costs"][0];
+  CHECK_FALSE(unknown.contains("input_bytes"));
+  CHECK_FALSE(unknown.contains("deferred_bytes"));
+  // An input of no bytes is not an unknown one.
+  Profile profile = full_profile();
+  profile.layers[LayerId{0}].costs[0].input.emplace(Bytes{0});
+  CHECK(reread(profile).value() == profile);
+  CHECK(profile != full_profile());
 }
 
 TEST_CASE("profile: edges are written only where they are not the plain chain") {
@@ -184,6 +178,9 @@ TEST_CASE("profile: faults are named by their place") {
   CHECK(refused([](Json& json) { json["model_spec"]["blocks"] = 0; }).where == "p.json#/model_spec/blocks");
   CHECK(refused([](Json& json) { json["layers"][2]["name"] = "l0"; }).where == "p.json#/layers/2/name");
   CHECK(refused([](Json& json) { json["layers"][2]["name"] = ""; }).where == "p.json#/layers/2/name");
+  for (const char* key : {"input_bytes", "deferred_bytes"})
+    CHECK(refused([&](Json& json) { json["layers"][0]["costs"][1][key] = -1; }).where ==
+          fmt::format("p.json#/layers/0/costs/1/{}", key));
   const Error unknown = refused([](Json& json) { json["layers"][0]["costs"][1]["forwards_ns"] = 1; });
   CHECK(unknown.where == "p.json#/layers/0/costs/1/forwards_ns");
   CHECK(unknown.hint == "did you mean 'forward_ns'?");
@@ -227,14 +224,22 @@ TEST_CASE("profile: edges join layers that exist, forward, once") {
 
 TEST_CASE("profile: times and sizes that could not be added up are refused") {
   // 2^62 = 512 * 2^53: with 2^53 - 1 each, 512 layers stay below it and 513 do not.
-  const auto layers = [](std::size_t count, std::int64_t forward, std::int64_t output) {
+  const auto layers = [](std::size_t count, std::int64_t forward, const auto& change) {
     Profile profile = chain(std::vector<std::pair<std::int64_t, std::int64_t>>(count, {forward, 0}));
-    for (ProfiledLayer& layer : profile.layers) layer.costs.front().output = Bytes{output};
+    for (ProfiledLayer& layer : profile.layers) change(layer.costs.front());
     return reread(profile);
   };
-  CHECK(layers(512, largest, largest).has_value());
-  CHECK(layers(513, largest, 0).error().where == "p.json#/layers");
-  CHECK(layers(513, 0, largest).error().where == "p.json#/layers");
+  CHECK(layers(512, largest, [](LayerCost&) {}).has_value());
+  CHECK(layers(513, largest, [](LayerCost&) {}).error().where == "p.json#/layers");
+  const auto output = [](LayerCost& cost) { cost.output = Bytes{largest}; };
+  const auto input = [](LayerCost& cost) { cost.input = Bytes{largest}; };
+  const auto deferred = [](LayerCost& cost) { cost.deferred = Bytes{largest}; };
+  CHECK(layers(512, largest, output).has_value());
+  CHECK(layers(513, 0, output).error().where == "p.json#/layers");
+  CHECK(layers(512, largest, input).has_value());
+  CHECK(layers(513, 0, input).error().where == "p.json#/layers");
+  CHECK(layers(512, largest, deferred).has_value());
+  CHECK(layers(513, 0, deferred).error().where == "p.json#/layers");
 }
 
 TEST_CASE("read_profile_file: reads what write_text_file wrote") {
@@ -250,117 +255,6 @@ TEST_CASE("profiled_sizes: the sizes at which every layer has a cost") {
   profile.layers.push_back(layer("b", {cost(2, 0, 0, 0), cost(4, 0, 0, 0), cost(8, 0, 0, 0)}));
   CHECK(profiled_sizes(profile) == std::vector<std::int64_t>{2, 8});
   CHECK(profiled_sizes(Profile{}).empty());
-}
-
-TEST_CASE("cost_at: a measured size is given as it was measured") {
-  const Profile profile = full_profile();
-  const ProfiledLayer& first = profile.layers[LayerId{0}];
-  CHECK(cost_at(first, 4, Extrapolation::refused).value() == first.costs[1]);
-}
-
-TEST_CASE("cost_at: between two sizes it follows the straight line, rounded to the nearest") {
-  const ProfiledLayer three = layer("a", {cost(2, 100, 7, 0), cost(5, 200, 8, 3), cost(6, 0, 0, 0)});
-  CHECK(forward_at(three, 3, Extrapolation::refused) == 133);  // 100 + 100 / 3
-  CHECK(forward_at(three, 4, Extrapolation::refused) == 167);  // 100 + 200 / 3
-  const LayerCost between = cost_at(three, 4, Extrapolation::refused).value();
-  CHECK(between.backward_input.count() == 8);   // 7 + 2 / 3
-  CHECK(between.backward_weight.count() == 2);  // 0 + 3 * 2 / 3
-}
-
-TEST_CASE("cost_at: an affine cost is met exactly, with numbers beyond 64 bits in between") {
-  const std::uint64_t seed = 5;
-  INFO("seed " << seed);
-  test::Random random(seed);
-  for (int i = 0; i < 500; ++i) {
-    const std::int64_t fixed = random.between(0, 1 << 20), per_sample = random.between(0, 1 << 20);
-    const std::int64_t low = random.between(1, 1'000'000'000), high = low + random.between(2, 1'000'000'000);
-    const auto affine = [&](std::int64_t size) { return fixed + per_sample * size; };
-    const ProfiledLayer two = layer("a", {cost(low, affine(low), 0, 0), cost(high, affine(high), 0, 0)});
-    const std::int64_t size = random.between(1, high + high);
-    CHECK(forward_at(two, size, Extrapolation::allowed) == affine(size));
-  }
-}
-
-TEST_CASE("cost_at: the line never leaves the nearest whole of the exact value") {
-  const std::uint64_t seed = 6;
-  INFO("seed " << seed);
-  test::Random random(seed);
-  for (int i = 0; i < 500; ++i) {
-    const std::int64_t low = random.between(1, 1000), high = low + random.between(2, 1000);
-    const std::int64_t at_low = random.between(0, largest), at_high = random.between(0, largest);
-    const ProfiledLayer two = layer("a", {cost(low, at_low, 0, 0), cost(high, at_high, 0, 0)});
-    const std::int64_t size = random.between(low, high);
-    const Wide exact_times_run = Wide{at_low} * (high - size) + Wide{at_high} * (size - low);
-    const Wide error = Wide{forward_at(two, size, Extrapolation::refused)} * (high - low) - exact_times_run;
-    CHECK(2 * error <= high - low);
-    CHECK(2 * error >= -(high - low));
-  }
-}
-
-TEST_CASE("cost_at: outside of the measured sizes it is refused, with the range and the way out") {
-  const ProfiledLayer two = layer("a", {cost(2, 10, 0, 0), cost(4, 20, 0, 0)});
-  for (const std::int64_t size : {1, 5}) {
-    const auto refused = cost_at(two, size, Extrapolation::refused);
-    REQUIRE_FALSE(refused.has_value());
-    CHECK(refused.error().message ==
-          fmt::format("layer 'a' has no cost at micro-batch size {}, measured at sizes 2 to 4", size));
-    CHECK(refused.error().hint.find("--extrapolate") != std::string::npos);
-  }
-  const auto single = cost_at(layer("a", {cost(2, 10, 0, 0)}), 3, Extrapolation::refused);
-  CHECK(single.error().message.find("size 2 alone") != std::string::npos);
-  CHECK_FALSE(cost_at(two, 0, Extrapolation::allowed).has_value());
-  CHECK_FALSE(cost_at(two, -3, Extrapolation::allowed).has_value());
-}
-
-TEST_CASE("cost_at: extrapolation takes the two nearest sizes and stops at 0") {
-  const ProfiledLayer three = layer("a", {cost(2, 100, 0, 0), cost(4, 300, 0, 0), cost(8, 400, 0, 0)});
-  CHECK(forward_at(three, 1, Extrapolation::allowed) == 100 - 200 / 2);
-  CHECK(forward_at(three, 16, Extrapolation::allowed) == 400 + 8 * 100 / 4);
-  const ProfiledLayer steep = layer("a", {cost(2, 10, 0, 0), cost(3, 100, 0, 0)});
-  CHECK(forward_at(steep, 1, Extrapolation::allowed) == 0);
-}
-
-TEST_CASE("cost_at: from one size alone costs are in proportion, the optimizer step is not") {
-  LayerCost only = cost(4, 100, 7, 9);
-  only.optimizer = Nanoseconds{50};
-  only.activation = Bytes{40};
-  only.output = Bytes{20};
-  only.workspace = Bytes{12};
-  const LayerCost twice = cost_at(layer("a", {only}), 8, Extrapolation::allowed).value();
-  CHECK(twice.forward.count() == 2 * 100);
-  CHECK(twice.backward_input.count() == 2 * 7);
-  CHECK(twice.backward_weight.count() == 2 * 9);
-  CHECK(twice.activation == Bytes{2 * 40});
-  CHECK(twice.output == Bytes{2 * 20});
-  CHECK(twice.workspace == Bytes{2 * 12});
-  CHECK(twice.optimizer.count() == 50);
-  CHECK(cost_at(layer("a", {only}), 2, Extrapolation::allowed)->forward.count() == 100 / 2);
-}
-
-TEST_CASE("cost_at: the optimizer step is interpolated inside and held outside of the measured sizes") {
-  LayerCost low = cost(2, 0, 0, 0), high = cost(4, 0, 0, 0);
-  low.optimizer = Nanoseconds{10};
-  high.optimizer = Nanoseconds{20};
-  const ProfiledLayer two = layer("a", {low, high});
-  CHECK(cost_at(two, 3, Extrapolation::refused)->optimizer.count() == (10 + 20) / 2);
-  CHECK(cost_at(two, 1, Extrapolation::allowed)->optimizer.count() == 10);
-  CHECK(cost_at(two, 9, Extrapolation::allowed)->optimizer.count() == 20);
-}
-
-TEST_CASE("cost_at: a backward that is whole at one neighbour is whole in between") {
-  LayerCost whole = cost(2, 0, 10, 0);
-  whole.backward_is_split = false;
-  const LayerCost between =
-      cost_at(layer("a", {whole, cost(4, 0, 10, 20)}), 3, Extrapolation::refused).value();
-  CHECK_FALSE(between.backward_is_split);
-  CHECK(between.backward_input.count() == (10 + 30) / 2);
-  CHECK(between.backward_weight.count() == 0);
-}
-
-TEST_CASE("cost_at: a guess beyond what a document can hold is refused") {
-  const ProfiledLayer one = layer("a", {cost(1, largest, 0, 0)});
-  CHECK_FALSE(cost_at(one, 2, Extrapolation::allowed).has_value());
-  CHECK_FALSE(cost_at(one, largest, Extrapolation::allowed).has_value());
 }
 
 TEST_CASE("imported_profile: one cost per layer at the size of the importer, the way the file gave it") {

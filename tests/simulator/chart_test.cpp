@@ -121,12 +121,13 @@ TEST_CASE("text_chart: a slice shows what fills most of it, and idle only where 
 TEST_CASE("text_chart: micro-batches count by their last digit, and every kind of op has its own letters") {
   CHECK(text_chart(uniform(ScheduleKind::one_f_one_b, 1, 12), 7 + 36, false).find("8ii9jj0aa1bb") !=
         std::string::npos);
-  Schedule schedule{ScheduleKind::gpipe, false, 1, 1, {}};
+  Timeline timeline;
+  timeline.memory.push_back({});
   for (const OpKind kind :
-       {OpKind::forward, OpKind::recompute, OpKind::backward_input, OpKind::backward_weight})
-    schedule.ranks.push_back({}), schedule.ranks[RankId{0}].push_back({kind, {}, {}});
-  schedule.ranks = PerId<RankId, std::vector<Op>>{schedule.ranks[RankId{0}]};
-  const Timeline timeline = simulate(schedule, test::uniform_costs(1, test::stage_times(1, 1, 1))).value();
+       {OpKind::forward, OpKind::recompute, OpKind::backward_input, OpKind::backward_weight}) {
+    timeline.spans.push_back({{kind, {}, {}}, {}, timeline.makespan, timeline.makespan + Nanoseconds{1}});
+    timeline.makespan += Nanoseconds{1};
+  }
   CHECK(lines_of(text_chart(timeline, 7 + 4, false))[0] == "rank 0 0kaA");
 }
 

@@ -98,6 +98,18 @@ TEST_CASE(
   CHECK(check_schedule(order(1, 1, {"F0.0 R0.0 B0.0 W0.0"})).has_value());
 }
 
+TEST_CASE("check_schedule: between R and its X nothing of the stage may run that overwrites it") {
+  CHECK(check_schedule(order(1, 2, {"F0.0 F0.1 R0.0 X0.0 R0.1 X0.1"})).has_value());
+  const Error forward = fault_of(order(1, 2, {"F0.0 R0.0 F0.1 X0.0 X0.1"}));
+  CHECK(forward.where == "s.json#/ranks/0/2");
+  CHECK(forward.message ==
+        "rank 0, op 3 of 5, F0.1: overwrites what R0.0 has recomputed for its X, wanted that X before it");
+  CHECK(fault_of(order(1, 2, {"F0.0 F0.1 R0.0 R0.1 X0.0 X0.1"})).where == "s.json#/ranks/0/3");
+  CHECK(fault_of(order(1, 2, {"F0.0 F0.1 R0.0 X0.1 X0.0"})).where == "s.json#/ranks/0/3");
+  // Another stage of the rank has activations of its own.
+  CHECK(check_schedule(order(2, 1, {"F0.0 R0.0 F1.0 R1.0 X1.0 X0.0"})).has_value());
+}
+
 TEST_CASE("check_schedule: a stage on two ranks is refused") {
   CHECK(fault_of(order(1, 2, {"F0.0 X0.0", "F0.1 X0.1"})).message ==
         "rank 1, op 1 of 2, F0.1: stage 0 is on rank 0 already, wanted each stage on one rank (and 3 more "

@@ -19,13 +19,16 @@ struct Peak {
 // The peak from the order of the ops alone, without any times.
 Peak walk(const std::vector<Op>& row, const StageMemory& memory) {
   Peak peak{memory.constant.total().value, 0};
-  std::int64_t held = 0;
+  std::int64_t held = 0, split = 0;
   for (const Op& op : row) {
     if (op.kind == OpKind::forward) ++held;
-    if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --held;
+    if (op.kind == OpKind::backward_input) ++split;
     peak.in_flight = std::max(peak.in_flight, held);
     peak.bytes =
-        std::max(peak.bytes, memory.constant.total().value + held * memory.activation_per_micro_batch.value);
+        std::max(peak.bytes, memory.constant.total().value + held * memory.activation_per_micro_batch.value +
+                                 split * memory.deferred_per_micro_batch.value);
+    if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight) --held;
+    if (op.kind == OpKind::backward_weight) --split;
   }
   return peak;
 }
@@ -73,9 +76,9 @@ TEST_CASE(
                                             [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
       CHECK(largest->at == memory.peak_at);
       CHECK(largest->bytes == memory.peak.total());
-      MemoryUse items = stage.constant;
-      items[MemoryItem::activations] = stage.activation_per_micro_batch * largest->in_flight;
-      CHECK(memory.peak == items);
+      MemoryUse items = memory.peak;
+      items[MemoryItem::activations] = stage.constant[MemoryItem::activations];
+      CHECK(items == stage.constant);
     }
   }
 }
@@ -104,6 +107,25 @@ TEST_CASE("memory_steps: with a split backward activations stay until W ends") {
   const auto& steps = timeline.memory[RankId{0}].steps;
   CHECK(steps.back() == MemoryStep{Nanoseconds{1 + 2 + 3}, Bytes{0}, 0});
   CHECK(steps.size() == 3);
+}
+
+TEST_CASE("memory_steps: what B leaves for W is held from the start of the one to the end of the other") {
+  PipelineCosts costs = test::uniform_costs(1, test::stage_times(1, 2, 3));
+  costs.memory[StageId{0}].activation_per_micro_batch = Bytes{8};
+  costs.memory[StageId{0}].deferred_per_micro_batch = Bytes{5};
+  const auto op = [](OpKind kind, std::int32_t k) { return Op{kind, {}, MicrobatchId{k}}; };
+  using enum OpKind;
+  Schedule schedule{ScheduleKind::gpipe, false, 1, 2, {}};
+  schedule.ranks.push_back({op(forward, 0), op(forward, 1), op(backward_input, 0), op(backward_input, 1),
+                            op(backward_weight, 0), op(backward_weight, 1)});
+  const Timeline timeline = simulate(schedule, costs).value();
+  const RankMemory& memory = timeline.memory[RankId{0}];
+  const auto step = [](std::int64_t at, std::int64_t bytes, std::int64_t in_flight) {
+    return MemoryStep{Nanoseconds{at}, Bytes{bytes}, in_flight};
+  };
+  CHECK(memory.steps == std::vector{step(0, 0, 0), step(0, 8, 1), step(1, 2 * 8, 2), step(2, 2 * 8 + 5, 2),
+                                    step(4, 2 * 8 + 2 * 5, 2), step(9, 8 + 5, 1), step(12, 0, 0)});
+  CHECK(memory.peak[MemoryItem::activations] == Bytes{2 * 8 + 2 * 5});
 }
 
 TEST_CASE("memory_steps: stages that share a rank add up, what the device reserves counts once") {

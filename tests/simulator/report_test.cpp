@@ -111,6 +111,54 @@ TEST_CASE("summarize: the optimizer step is in the iteration but in no bubble") 
   CHECK(*with.samples_per_second < *without.samples_per_second);
 }
 
+TEST_CASE("summarize: an all-reduce is a part of the step, as far as it is not hidden") {
+  // gpipe, p = 2, m = 1: rank 1 ends its backward at 3, rank 0 at 4.
+  PipelineCosts costs = test::uniform_costs(2, test::stage_times(1, 1, 0));
+  costs.times[StageId{0}].optimizer = Nanoseconds{2};
+  const auto all_reduce = [&](std::int64_t front, std::int64_t back) {
+    costs.times[StageId{0}].all_reduce = Nanoseconds{front};
+    costs.times[StageId{1}].all_reduce = Nanoseconds{back};
+    const Report report = report_of(make_schedule(ScheduleKind::gpipe, 2, 1), costs);
+    CHECK(report.makespan == Nanoseconds{1 + 1 + 1 + 1});
+    return std::pair(report.step.count(), report.all_reduce.count());
+  };
+  using Parts = std::pair<std::int64_t, std::int64_t>;
+  CHECK(all_reduce(0, 0) == Parts(2, 0));
+  CHECK(all_reduce(5, 0) == Parts(2 + 5, 5));
+  CHECK(all_reduce(0, 3) == Parts(2, 0));          // rank 1: 3 + 3 is no later than 4 + 2
+  CHECK(all_reduce(0, 9) == Parts(3 + 9 - 4, 6));  // against 4 + 2 without it
+}
+
+TEST_CASE("summarize: recomputation is busy time and shown apart, fused or in ops of its own") {
+  PipelineCosts costs = test::uniform_costs(1, test::stage_times(10, 15, 5));
+  CHECK(report_of(make_schedule(ScheduleKind::gpipe, 1, 2), costs).ranks[RankId{0}].recompute_fraction == 0);
+  costs.times[StageId{0}].recompute = Nanoseconds{6};
+  const Report fused = report_of(make_schedule(ScheduleKind::gpipe, 1, 2), costs);
+  CHECK(fused.ranks[RankId{0}].busy == Nanoseconds{2 * (10 + 15 + 5 + 6)});
+  CHECK(fused.ranks[RankId{0}].recompute_fraction == 2 * 6 / (2 * 36.0));
+  Schedule apart = make_schedule(ScheduleKind::gpipe, 1, 2);
+  auto& row = apart.ranks[RankId{0}];
+  row.insert(row.begin() + 2, {OpKind::recompute, StageId{0}, MicrobatchId{1}});
+  const Report mixed = report_of(apart, costs);
+  CHECK(mixed.ranks[RankId{0}].recompute_fraction == 2 * 6 / (2 * 36.0));
+  CHECK(mixed.makespan == fused.makespan);
+}
+
+TEST_CASE("closed_form: fused recomputation is part of the backward, for ops of its own there is none") {
+  PipelineCosts costs = test::uniform_costs(3, test::stage_times(4, 5, 6));
+  for (StageTimes& times : costs.times) times.recompute = times.forward;
+  for (const ScheduleKind kind : test::all_schedules) {
+    const Report report = report_of(make_schedule(kind, 3, 5), costs);
+    REQUIRE(report.closed_form.has_value());
+    CHECK(report.makespan == report.closed_form->makespan);
+    CHECK(report.bubble_fraction == report.closed_form->bubble_fraction);
+  }
+  Schedule apart = make_schedule(ScheduleKind::gpipe, 3, 5);
+  auto& row = apart.ranks[RankId{0}];
+  row.insert(row.end() - 1, {OpKind::recompute, StageId{0}, MicrobatchId{0}});
+  CHECK_FALSE(closed_form(apart, costs).has_value());
+}
+
 TEST_CASE("summarize: transfers above 0.3 of compute and transfer time are warned of with their share") {
   // Per micro-batch: 2 stages of 30 ns, 2 transfers of `latency`.
   const Schedule schedule = make_schedule(ScheduleKind::gpipe, 2, 4);
@@ -157,16 +205,16 @@ TEST_CASE("report document: the keys of pipeplan.report/1 in their order") {
     for (const auto& entry : object.items()) keys.push_back(entry.key());
     return keys;
   };
-  CHECK(keys_of(json) == std::vector<std::string>{"schema", "iteration_ns", "makespan_ns", "step_ns",
-                                                  "span_ns", "bubble_fraction", "bubble_ratio",
-                                                  "bubble_fraction_span", "utilization", "transfer_fraction",
-                                                  "samples_per_second", "closed_form", "ranks", "warnings"});
+  CHECK(keys_of(json) == std::vector<std::string>{
+                             "schema", "iteration_ns", "makespan_ns", "step_ns", "all_reduce_ns", "span_ns",
+                             "bubble_fraction", "bubble_ratio", "bubble_fraction_span", "utilization",
+                             "transfer_fraction", "samples_per_second", "closed_form", "ranks", "warnings"});
   CHECK(json["schema"] == "pipeplan.report/1");
   CHECK(json["samples_per_second"].is_null());
   CHECK(json["closed_form"].is_null());
-  CHECK(keys_of(json["ranks"][1]) == std::vector<std::string>{"rank", "busy_ns", "idle_ns", "peak_in_flight",
-                                                              "peak_memory_bytes", "peak_at_ns",
-                                                              "memory_limit_bytes", "memory_items"});
+  CHECK(keys_of(json["ranks"][1]) ==
+        std::vector<std::string>{"rank", "busy_ns", "idle_ns", "recompute_fraction", "peak_in_flight",
+                                 "peak_memory_bytes", "peak_at_ns", "memory_limit_bytes", "memory_items"});
   CHECK(keys_of(json["ranks"][0]["memory_items"]) ==
         std::vector<std::string>{"weights_bytes", "gradients_bytes", "optimizer_state_bytes",
                                  "activations_bytes", "workspace_bytes", "communication_bytes",

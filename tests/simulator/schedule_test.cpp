@@ -24,7 +24,7 @@ Plan plan_of(ScheduleKind kind, std::int32_t stages, std::int64_t micro_batches)
   plan.schedule = kind;
   plan.micro_batch_count = micro_batches;
   for (std::int32_t i = 0; i < stages; ++i)
-    plan.stages.push_back({LayerId{i}, LayerId{i}, RankId{i}, DeviceId{i}});
+    plan.stages.push_back({LayerId{i}, LayerId{i}, RankId{i}, {DeviceId{i}}});
   return plan;
 }
 
@@ -74,6 +74,18 @@ TEST_CASE("make_schedule: a plan whose stages are not on ranks of their own is r
   REQUIRE_FALSE(schedule.has_value());
   CHECK(schedule.error().where == "plan#/stages/2/rank");
   CHECK(schedule.error().message == "is 0, wanted 2: one stage per rank, in order");
+  CHECK(schedule.error().hint.find("--order") != std::string::npos);
+}
+
+TEST_CASE("make_schedule: early recomputation puts R before each X of the stages that recompute") {
+  Plan plan = plan_of(ScheduleKind::one_f_one_b, 2, 2);
+  plan.stages[StageId{0}].recompute = {LayerId{0}};
+  CHECK(make_schedule(plan).value() == make_schedule(ScheduleKind::one_f_one_b, 2, 2));
+  plan.recompute_mode = RecomputeMode::early;
+  const Schedule schedule = make_schedule(plan).value();
+  CHECK(row_text(schedule, 0) == "F0.0 F0.1 R0.0 X0.0 R0.1 X0.1");
+  CHECK(row_text(schedule, 1) == "F1.0 X1.0 F1.1 X1.1");
+  CHECK(schedule_from_json(to_json(schedule), "s").value() == schedule);
 }
 
 TEST_CASE("make_schedule: more ops than fit in memory are refused before they are made") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "simulator/check_timeline.hpp"
 #include "tests/simulator/pipelines.hpp"
@@ -20,6 +21,7 @@ class Relaxation {
     for (const auto& row : schedule.ranks)
       for (const Op& op : row) {
         start_[op] = 0;
+        if (op.kind == OpKind::recompute) apart_.insert({op.stage, op.micro_batch});
         rank_of_[op.stage] = static_cast<std::int64_t>(&row - &*schedule.ranks.begin());
       }
     while (push_back_once()) {
@@ -38,6 +40,9 @@ class Relaxation {
       total += times.backward_input.count();
     if (op.kind == OpKind::backward || op.kind == OpKind::backward_weight)
       total += times.backward_weight.count();
+    if (op.kind == OpKind::recompute) total += times.recompute.count();
+    if (op.kind == OpKind::backward && apart_.count({op.stage, op.micro_batch}) == 0)
+      total += times.recompute.count();
     return total;
   }
 
@@ -86,6 +91,7 @@ class Relaxation {
   const PipelineCosts& costs_;
   std::map<Op, std::int64_t> start_;
   std::map<StageId, std::int64_t> rank_of_;
+  std::set<std::pair<StageId, MicrobatchId>> apart_;  // recomputed by an R op
 };
 
 Nanoseconds makespan(const Schedule& schedule, const PipelineCosts& costs) {
@@ -140,6 +146,83 @@ TEST_CASE("simulate: several stages on a rank equal the relaxation too, and send
     for (const Span& span : timeline.spans) CHECK(span.start.count() == relaxed.start(span.op));
     if (ranks == 1) CHECK(timeline.transfers.empty());
   }
+}
+
+TEST_CASE("simulate: recomputation, fused or in ops of its own, equals the relaxation on 300 random orders") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    test::Random random(seed);
+    const std::int64_t stages = random.between(1, 6);
+    PipelineCosts costs = test::random_costs(random, stages);
+    const std::vector<bool> recomputing = test::add_recomputation(random, costs);
+    const Schedule schedule =
+        test::random_order(random, stages, random.between(1, 5), random.between(1, stages), recomputing);
+    const auto timeline = simulate(schedule, costs);
+    REQUIRE(timeline.has_value());
+    const Relaxation relaxed(schedule, costs);
+    for (const Span& span : timeline->spans) {
+      CHECK(span.start.count() == relaxed.start(span.op));
+      CHECK(span.end.count() == relaxed.end(span.op));
+    }
+  }
+}
+
+TEST_CASE("simulate: gpipe and 1f1b with full recomputation take (m+p-1)(2F+X)") {
+  for (const ScheduleKind kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b})
+    for (std::int64_t p = 1; p <= 6; ++p)
+      for (std::int64_t m = 1; m <= 12; ++m) {
+        PipelineCosts costs = test::uniform_costs(p, test::stage_times(7, 5, 6));
+        for (StageTimes& times : costs.times) times.recompute = times.forward;
+        CHECK(makespan(make_schedule(kind, p, m), costs).count() == (m + p - 1) * (2 * 7 + 5 + 6));
+      }
+}
+
+TEST_CASE("simulate: gpipe that recomputes early hides the first recomputation behind the wait") {
+  // The last rank goes on with R and X at once; each rank before it has made its first R while it waits, and
+  // then takes R and X like all others: m (2F+X) + (p-1)(F+X).
+  for (std::int64_t p = 1; p <= 6; ++p)
+    for (std::int64_t m = 1; m <= 8; ++m) {
+      Plan plan;
+      plan.schedule = ScheduleKind::gpipe;
+      plan.micro_batch_count = m;
+      plan.recompute_mode = RecomputeMode::early;
+      for (std::int32_t i = 0; i < p; ++i)
+        plan.stages.push_back({LayerId{i}, LayerId{i}, RankId{i}, {DeviceId{i}}, 1, {LayerId{i}}});
+      PipelineCosts costs = test::uniform_costs(p, test::stage_times(7, 5, 6));
+      for (StageTimes& times : costs.times) times.recompute = times.forward;
+      CHECK(makespan(make_schedule(plan).value(), costs).count() ==
+            m * (2 * 7 + 5 + 6) + (p - 1) * (7 + 5 + 6));
+    }
+}
+
+TEST_CASE("simulate: recomputation and a split backward do not go together, nor R without recomputation") {
+  const auto op = [](OpKind kind) { return Op{kind, StageId{0}, MicrobatchId{0}}; };
+  using enum OpKind;
+  Schedule split{ScheduleKind::gpipe, false, 1, 1, {}};
+  split.ranks.push_back({op(forward), op(backward_input), op(backward_weight)});
+  Schedule apart{ScheduleKind::gpipe, false, 1, 1, {}};
+  apart.ranks.push_back({op(forward), op(recompute), op(backward)});
+  PipelineCosts costs = test::uniform_costs(1, test::stage_times(1, 1, 1));
+  CHECK(simulate(split, costs).has_value());
+  CHECK(simulate(apart, costs).error().message == "R0.0: stage 0 recomputes nothing");
+  CHECK(simulate(apart, costs).error().where == "schedule#/ranks/0/1");
+  costs.times[StageId{0}].recompute = Nanoseconds{1};
+  CHECK(simulate(apart, costs).has_value());
+  CHECK(simulate(split, costs).error().message ==
+        "B0.0: stage 0 recomputes, so its backward cannot be split, wanted X");
+}
+
+TEST_CASE("simulate: all-reduce and step of all stages of a rank come after its last op") {
+  PipelineCosts costs = test::uniform_costs(2, test::stage_times(1, 1, 0));
+  costs.times[StageId{0}].all_reduce = Nanoseconds{10};
+  costs.times[StageId{1}].all_reduce = Nanoseconds{100};
+  costs.times[StageId{1}].optimizer = Nanoseconds{1000};
+  test::Random random(1);
+  const Timeline together = simulate(test::random_order(random, 2, 1, 1), costs).value();
+  CHECK(together.iteration == together.makespan + Nanoseconds{10 + 100 + 1000});
+  const Timeline apart = simulate(make_schedule(ScheduleKind::gpipe, 2, 1), costs).value();
+  CHECK(apart.makespan == Nanoseconds{4});
+  CHECK(apart.iteration == Nanoseconds{3 + 100 + 1000});
 }
 
 TEST_CASE("simulate: spans and transfers are sorted, each micro-batch crosses each boundary once each way") {
@@ -330,6 +413,15 @@ TEST_CASE("simulate: times, latencies and memory that add up beyond the limitnd 
   CHECK(simulate(schedule, costs).has_value());
   costs.memory[StageId{0}].activation_per_micro_batch = Bytes{std::int64_t{1} << 61};
   CHECK(simulate(schedule, costs).error().message.starts_with("memory of all stages"));
+  costs = test::uniform_costs(2, test::stage_times(1, 1, 1));
+  costs.times[StageId{0}].recompute = Nanoseconds{std::int64_t{1} << 60};
+  CHECK(simulate(schedule, costs).error().message.starts_with("times of the iteration"));
+  costs.times[StageId{0}].recompute = Nanoseconds{0};
+  costs.times[StageId{1}].all_reduce = largest_total_time;
+  CHECK(simulate(schedule, costs).error().message.starts_with("times of the iteration"));
+  costs.times[StageId{1}].all_reduce = Nanoseconds{0};
+  costs.memory[StageId{1}].deferred_per_micro_batch = Bytes{std::int64_t{1} << 61};
+  CHECK(simulate(schedule, costs).error().message.starts_with("memory of all stages"));
 }
 
 TEST_CASE("simulate: a split backward lets the next stage start its gradient before the weights are done") {
@@ -340,7 +432,9 @@ TEST_CASE("simulate: a split backward lets the next stage start its gradient bef
   schedule.ranks.push_back({{OpKind::forward, StageId{1}, MicrobatchId{0}},
                             {OpKind::backward_input, StageId{1}, MicrobatchId{0}},
                             {OpKind::backward_weight, StageId{1}, MicrobatchId{0}}});
-  const Timeline timeline = simulate(schedule, test::uniform_costs(2, test::stage_times(10, 20, 50))).value();
+  PipelineCosts costs = test::uniform_costs(2, test::stage_times(10, 20, 50));
+  costs.times[StageId{0}].recompute = Nanoseconds{10};
+  const Timeline timeline = simulate(schedule, costs).value();
   CHECK(timeline.makespan == Nanoseconds{10 + 10 + 20 + (20 + 50)});
   CHECK(timeline.spans[1].op.kind == OpKind::recompute);
   CHECK(timeline.spans[1].end == Nanoseconds{10 + 10});

@@ -41,6 +41,14 @@ std::vector<std::int64_t> values(std::mt19937_64& engine, std::size_t count, std
   return sums;
 }
 
+// Turns every layer into one that is recomputed and keeps its input, the cut before it.
+void recompute_all(CostTable& table) {
+  table.rerun = table.forward;
+  table.rerun_activation = table.activation;
+  table.activation.assign(table.activation.size(), 0);
+  for (std::size_t i = 1; i < table.entering.size(); ++i) table.entering[i] = table.cut_bytes[i];
+}
+
 // `spread` 0: all layers alike; otherwise uniformly random up to 1 + spread times the least.
 CostTable make_table(std::size_t layers, std::int64_t spread) {
   std::mt19937_64 engine(1);
@@ -56,6 +64,8 @@ CostTable make_table(std::size_t layers, std::int64_t spread) {
   table.workspace = values(engine, layers, kib, kib * (1 + spread));
   table.cut_bytes = values(engine, layers + 1, 10 * kib, 10 * kib * (1 + spread));
   table.cut_bytes.front() = table.cut_bytes.back() = 0;
+  table.rerun = table.rerun_activation = table.deferred = std::vector<std::int64_t>(layers + 1);
+  table.entering.assign(layers, 0);
   return table;
 }
 
@@ -150,6 +160,9 @@ void print_rows(std::size_t layers, std::int64_t stages) {
     print_row("links", table, stages, spread, Limits::links);
     print_row("memory and links", table, stages, spread, Limits::memory_and_links);
     print_row("memory, unequal devices", table, stages, spread, Limits::unequal_devices);
+    CostTable recomputed = table;
+    recompute_all(recomputed);
+    print_row("memory, all recomputed", recomputed, stages, spread, Limits::memory);
   }
 }
 

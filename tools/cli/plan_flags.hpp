@@ -17,14 +17,16 @@ namespace pipeplan {
 struct PlanFlags {
   std::string cluster, transfers = "overlapped", optimizer = "sgd", memory, algorithm = "chain-dp";
   std::optional<double> state_factor;
+  std::string recompute = "none", recompute_mode = "fused";
   std::int64_t global_batch = 0;  // 0: not given
+  std::int64_t data_parallel = 1;
   bool extrapolate = false;
 
   void declare(CLI::App& app);
   // All that these flags say; the caller adds stages, micro-batches, sizes and schedule.
   [[nodiscard]] Result<PlanOptions> options() const;
-  // The cluster they name, or `device_count` ideal devices.
-  [[nodiscard]] Result<Cluster> machine(std::int64_t device_count) const;
+  // The cluster they name, or as many ideal devices as `stages` in all copies.
+  [[nodiscard]] Result<Cluster> machine(std::int64_t stages) const;
   [[nodiscard]] bool assumes_machine() const { return cluster.empty(); }
 };
 

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include "models/base/version.hpp"
-#include "tools/cli/command.hpp"
 #include "tools/cli/flags.hpp"
+#include "tools/cli/verb.hpp"
 
 namespace pipeplan {
 namespace {
@@ -33,7 +33,7 @@ std::vector<std::string> flags_of(const CLI::App& app) {
 
 class Program {
  public:
-  explicit Program(const std::vector<std::unique_ptr<Command>>& commands)
+  explicit Program(const std::vector<std::unique_ptr<Verb>>& commands)
       : commands_(commands), app_(description, "pipeplan") {
     app_.set_version_flag("--version", "pipeplan " + version());
     app_.add_option("--color", color_, "colours: " + word_choice<ColorMode>() + "; NO_COLOR is honoured");
@@ -113,7 +113,7 @@ class Program {
     return static_cast<int>(ExitCode::wrong_usage);
   }
 
-  const std::vector<std::unique_ptr<Command>>& commands_;
+  const std::vector<std::unique_ptr<Verb>>& commands_;
   CLI::App app_;
   Terminal terminal_;
   std::vector<std::string> names_;
@@ -122,7 +122,7 @@ class Program {
 
 }  // namespace
 
-int run_program(int argc, const char* const* argv, const std::vector<std::unique_ptr<Command>>& commands) {
+int run_program(int argc, const char* const* argv, const std::vector<std::unique_ptr<Verb>>& commands) {
   return Program(commands).run(argc, argv);
 }
 

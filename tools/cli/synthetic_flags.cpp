@@ -42,6 +42,7 @@ void SyntheticFlags::declare(CLI::App& app) {
   add("--backward", backward, "whole backward; or give the two parts below");
   add("--backward-input", backward_input, "backward for the input");
   add("--backward-weight", backward_weight, "backward for the weights");
+  add("--recompute", recompute, "forward that runs again before the backward, as --forward; 0ns: none");
   add("--optimizer", optimizer, "optimizer step of a stage");
   add("--latency", latency, "latency of every link");
   add("--bandwidth", bandwidth, "bandwidth of every link, as 50GB/s; infinite if not given");
@@ -82,10 +83,15 @@ Result<PerId<StageId, StageTimes>> SyntheticFlags::stage_times() const {
                                                  : backward_input,
                         split ? "--backward-input" : "--backward"));
   PIPEPLAN_TRY(w, times(!split || backward_weight.empty() ? zero : backward_weight, "--backward-weight"));
+  PIPEPLAN_TRY(again, times(recompute, "--recompute"));
   PIPEPLAN_TRY(step, times(optimizer, "--optimizer"));
   PerId<StageId, StageTimes> all;
   for (std::size_t i = 0; i < f.size(); ++i)
-    all.push_back({.forward = f[i], .backward_input = b[i], .backward_weight = w[i], .optimizer = step[i]});
+    all.push_back({.forward = f[i],
+                   .backward_input = b[i],
+                   .backward_weight = w[i],
+                   .optimizer = step[i],
+                   .recompute = again[i]});
   return all;
 }
 

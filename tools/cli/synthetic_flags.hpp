@@ -19,7 +19,8 @@ struct SyntheticFlags {
   bool wanted = false;
   std::int64_t stages = 4, micro_batches = 8;
   std::string schedule = "1f1b", transfers = "uncontended";
-  std::string forward = "1us", backward, backward_input, backward_weight, optimizer = "0ns";
+  std::string forward = "1us", backward, backward_input, backward_weight, recompute = "0ns",
+              optimizer = "0ns";
   std::string latency = "0ns", bandwidth, boundary_bytes = "0B", activation_bytes = "0B";
 
   struct Pipeline {

@@ -12,7 +12,7 @@
 namespace pipeplan {
 namespace {
 
-class Check : public Command {
+class Check : public Verb {
  public:
   [[nodiscard]] std::string name() const override { return "check"; }
   [[nodiscard]] std::string summary() const override {
@@ -91,6 +91,6 @@ class Check : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> check_command() { return std::make_unique<Check>(); }
+std::unique_ptr<Verb> check_command() { return std::make_unique<Check>(); }
 
 }  // namespace pipeplan

@@ -4,18 +4,18 @@
 
 #include <memory>
 
-#include "tools/cli/command.hpp"
+#include "tools/cli/verb.hpp"
 
 namespace pipeplan {
 
-std::unique_ptr<Command> profile_command();
-std::unique_ptr<Command> plan_command();
-std::unique_ptr<Command> simulate_command();
-std::unique_ptr<Command> run_command();
-std::unique_ptr<Command> sweep_command();
-std::unique_ptr<Command> import_command();
-std::unique_ptr<Command> show_command();
-std::unique_ptr<Command> check_command();
-std::unique_ptr<Command> explain_command();
+std::unique_ptr<Verb> profile_command();
+std::unique_ptr<Verb> plan_command();
+std::unique_ptr<Verb> simulate_command();
+std::unique_ptr<Verb> run_command();
+std::unique_ptr<Verb> sweep_command();
+std::unique_ptr<Verb> import_command();
+std::unique_ptr<Verb> show_command();
+std::unique_ptr<Verb> check_command();
+std::unique_ptr<Verb> explain_command();
 
 }  // namespace pipeplan

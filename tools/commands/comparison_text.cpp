@@ -13,11 +13,19 @@ namespace {
 
 std::string signed_percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
 
+const char* op_words(OpKind kind) {
+  switch (kind) {
+    case OpKind::forward: return "forward";
+    case OpKind::backward: return "backward";
+    case OpKind::backward_input: return "input gradient";
+    case OpKind::backward_weight: return "weight gradient";
+    case OpKind::recompute: return "recomputation";
+  }
+  return "";
+}
+
 std::string op_name(const OpComparison& op) {
-  const char* what = op.kind == OpKind::forward    ? "forward"
-                     : op.kind == OpKind::backward ? "backward"
-                                                   : "part";
-  return fmt::format("stage {} {} ({})", op.stage.value, what, spelt(op.kind));
+  return fmt::format("stage {} {} ({})", op.stage.value, op_words(op.kind), spelt(op.kind));
 }
 
 std::string comparison_table(const Comparison& comparison) {
@@ -56,18 +64,26 @@ std::string spread_line(const Execution& execution) {
                      display(quantile(samples, 0.9)));
 }
 
+std::string equivalence_line(const Equivalence& equivalence, const Closeness& wanted) {
+  if (!equivalence.equal)
+    return fmt::format("equivalence      differs from the single-stage run: {}\n", equivalence.difference);
+  if (wanted.largest_distance_fraction == 0)
+    return "equivalence      losses, gradients and parameters equal the single-stage run to the last bit\n";
+  return fmt::format(
+      "equivalence      losses, gradients and parameters within {:.1e} of the single-stage run (allowed "
+      "{:.0e})\n",
+      equivalence.largest_distance_fraction, wanted.largest_distance_fraction);
+}
+
 std::string training_lines(const RunOutcome& outcome) {
   const auto& losses = outcome.execution.mean_losses;
   std::string text;
   if (!losses.empty())
     text += fmt::format("training         mean loss {:.4f} at first, {:.4f} at last\n", losses.front(),
                         losses.back());
-  if (outcome.equivalence)
-    text +=
-        outcome.equivalence->equal
-            ? "equivalence      losses, gradients and parameters equal the single-stage run to the last bit\n"
-            : fmt::format("equivalence      differs from the single-stage run: {}\n",
-                          outcome.equivalence->difference);
+  if (outcome.execution.resumed_at)
+    text += fmt::format("resumed          after iteration {}\n", *outcome.execution.resumed_at);
+  if (outcome.equivalence) text += equivalence_line(*outcome.equivalence, outcome.wanted_closeness);
   return text;
 }
 
@@ -75,7 +91,8 @@ std::string verdict_line(const RunOutcome& outcome) {
   if (!outcome.tolerance) return {};
   std::string why;
   if (outcome.verdict() == Verdict::not_judged)
-    why = outcome.shares_cores        ? ": stages share cores"
+    why = !outcome.comparison         ? ": nothing was left to run"
+          : outcome.shares_cores      ? ": stages share cores"
           : !outcome.profile_is_clean ? ": the machine was busy when the profile was measured"
                                       : ": the machine is busy, times cannot be believed";
   return fmt::format("verdict          {} of {:.0f} %{}\n", spelt(outcome.verdict()),
@@ -85,8 +102,9 @@ std::string verdict_line(const RunOutcome& outcome) {
 }  // namespace
 
 Verdict RunOutcome::verdict() const {
-  if (!tolerance || shares_cores || !profile_is_clean || !execution.load.clean()) return Verdict::not_judged;
-  const bool within = std::abs(comparison.iteration.error_fraction()) <= *tolerance;
+  if (!tolerance || !comparison || shares_cores || !profile_is_clean || !execution.load.clean())
+    return Verdict::not_judged;
+  const bool within = std::abs(comparison->iteration.error_fraction()) <= *tolerance;
   return within ? Verdict::within_tolerance : Verdict::outside_tolerance;
 }
 
@@ -95,22 +113,31 @@ bool RunOutcome::failed() const {
 }
 
 std::string run_text(const RunOutcome& outcome) {
-  std::string text = comparison_table(outcome.comparison) + "\n" + spread_line(outcome.execution) +
-                     worst_line(outcome.comparison) + training_lines(outcome);
+  if (!outcome.comparison)
+    return fmt::format("nothing left to run: the newest checkpoint is of iteration {}\n{}",
+                       outcome.execution.mean_losses.size(), training_lines(outcome));
+  std::string text = comparison_table(*outcome.comparison) + "\n" + spread_line(outcome.execution) +
+                     worst_line(*outcome.comparison) + training_lines(outcome);
   if (outcome.execution.load.wall > Nanoseconds::zero())
     text += fmt::format("load guard       {}\n", outcome.execution.load.sentence());
   return text + verdict_line(outcome);
 }
 
 Json run_json(const RunOutcome& outcome) {
-  Json json = to_json(outcome.comparison);
+  Json json = outcome.comparison ? to_json(*outcome.comparison)
+                                 : Json{{"schema", "pipeplan.comparison/1"}, {"iteration", nullptr}};
   json["iterations_ns"] = Json::array();
   for (const Nanoseconds iteration : outcome.execution.iterations)
     json["iterations_ns"].push_back(iteration.count());
   json["mean_losses"] = outcome.execution.mean_losses;
+  json["resumed_at"] = nullptr;
+  if (outcome.execution.resumed_at) json["resumed_at"] = *outcome.execution.resumed_at;
+  json["notes"] = outcome.execution.notes;
   json["equivalence"] = nullptr;
   if (outcome.equivalence)
     json["equivalence"] = {{"equal", outcome.equivalence->equal},
+                           {"largest_distance_fraction", outcome.equivalence->largest_distance_fraction},
+                           {"allowed_distance_fraction", outcome.wanted_closeness.largest_distance_fraction},
                            {"difference", outcome.equivalence->difference}};
   const LoadVerdict& load = outcome.execution.load;
   json["load_guard"] = {{"clean", load.clean()}, {"steal_fraction", load.steal_fraction()}};

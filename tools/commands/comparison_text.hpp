@@ -20,8 +20,10 @@ constexpr auto spellings(Verdict) {
 
 struct RunOutcome {
   Execution execution;
-  Comparison comparison;                   // of the median iteration
+  // Of the median iteration; absent where a checkpoint had all iterations already.
+  std::optional<Comparison> comparison;
   std::optional<Equivalence> equivalence;  // absent where it was not asked for or nothing was trained
+  Closeness wanted_closeness;
   std::optional<double> tolerance;
   bool shares_cores = false;
   bool profile_is_clean = true;  // as its own load guard said

@@ -10,7 +10,7 @@
 namespace pipeplan {
 namespace {
 
-class Explain : public Command {
+class Explain : public Verb {
  public:
   [[nodiscard]] std::string name() const override { return "explain"; }
   [[nodiscard]] std::string summary() const override {
@@ -87,6 +87,6 @@ class Explain : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> explain_command() { return std::make_unique<Explain>(); }
+std::unique_ptr<Verb> explain_command() { return std::make_unique<Explain>(); }
 
 }  // namespace pipeplan

@@ -20,7 +20,7 @@ constexpr auto spellings(Format) {
   return std::to_array<Spelling<Format>>({{Format::pipedream, "pipedream"}, {Format::csv, "csv"}});
 }
 
-class Import : public Command {
+class Import : public Verb {
  public:
   [[nodiscard]] std::string name() const override { return "import"; }
   [[nodiscard]] std::string summary() const override {
@@ -70,6 +70,6 @@ class Import : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> import_command() { return std::make_unique<Import>(); }
+std::unique_ptr<Verb> import_command() { return std::make_unique<Import>(); }
 
 }  // namespace pipeplan

@@ -14,7 +14,7 @@
 namespace pipeplan {
 namespace {
 
-class PlanVerb : public Command {
+class PlanVerb : public Verb {
  public:
   [[nodiscard]] std::string name() const override { return "plan"; }
   [[nodiscard]] std::string summary() const override {
@@ -25,6 +25,7 @@ class PlanVerb : public Command {
            "  pipeplan plan vgg16.json --cluster 4xv100-16gb --microbatches 16 --schedule 1f1b -o plan.json\n"
            "  pipeplan plan profile.json --stages 2 --global-batch 32 --microbatch-size 4\n"
            "  pipeplan plan vgg16.json --stages 4 --transfers ignored --json\n"
+           "  pipeplan plan vgg16.json --cluster 8xh100 --stages 4 --data-parallel 2 --recompute all\n"
            "Without --stages there are as many as devices, at most as many as layers; a range 2..8 chooses "
            "the best.\n"
            "Without --microbatches there are four per stage (GPipe's advice). Exit code 3: no split fits in "
@@ -104,6 +105,6 @@ class PlanVerb : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> plan_command() { return std::make_unique<PlanVerb>(); }
+std::unique_ptr<Verb> plan_command() { return std::make_unique<PlanVerb>(); }
 
 }  // namespace pipeplan

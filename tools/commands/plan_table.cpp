@@ -24,6 +24,27 @@ std::string memory_of_limit(Bytes needed, const std::optional<Bytes>& limit) {
   return fmt::format("{} of {} ({:.0f} %)", display(needed), display(*limit), 100 * share);
 }
 
+// Long lists are cut: "0,4,8,12 … (64)".
+std::string device_list(const StagePlan& stage) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(stage.devices.size(), most); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ",", stage.devices[i].value);
+  return stage.devices.size() <= most ? text : fmt::format("{} … ({})", text, stage.devices.size());
+}
+
+// How many workers there are of each stage and what is recomputed, where that is anything.
+std::string extent(const Plan& plan) {
+  std::string text;
+  if (plan.data_parallel > 1) text += fmt::format(", {} copies", plan.data_parallel);
+  std::size_t recomputed = 0;
+  for (const StagePlan& stage : plan.stages) recomputed += stage.recompute.size();
+  if (recomputed > 0)
+    text += fmt::format(", {} of {} layers recomputed ({})", recomputed, plan.layer_names.size(),
+                        spelt(plan.recompute_mode));
+  return text;
+}
+
 std::string sent_bytes(const PipelineCosts& costs, StageId stage) {
   return stage.index() < costs.boundaries.size() ? display(costs.boundaries[stage.index()].bytes) : "";
 }
@@ -66,15 +87,15 @@ std::string plan_table(const Plan& plan, const PipelineCosts& costs) {
         in_flight(plan.schedule, plan.stage_count(), plan.micro_batch_count, plan.stages[stage].rank.value);
     const Bytes peak = peak_memory(costs.memory[stage], held);
     table.add({fmt::format("{}", stage.value), layer_range(plan, plan.stages[stage]),
-               fmt::format("{}", plan.stages[stage].device.value), display(times.forward),
-               display(times.backward()), display(times.per_micro_batch()),
+               device_list(plan.stages[stage]), display(times.forward),
+               display(times.backward() + times.recompute), display(times.per_micro_batch()),
                display(plan.objective.value - times.per_micro_batch()), fmt::format("{}", held),
                memory_of_limit(peak, costs.memory[stage].limit), sent_bytes(costs, stage)});
   }
   return fmt::format(
-      "{}: {} stages on {}, {} x {} samples, schedule {}, transfers {}, optimizer {}\n\n{}\n{}{}", plan.model,
-      plan.stages.size(), plan.cluster.name, plan.micro_batch_count, plan.micro_batch_size,
-      spelt(plan.schedule), spelt(plan.transfers), spelt(plan.state.optimizer), table.text(),
+      "{}: {} stages on {}, {} x {} samples, schedule {}, transfers {}, optimizer {}{}\n\n{}\n{}{}",
+      plan.model, plan.stages.size(), plan.cluster.name, plan.micro_batch_count, plan.micro_batch_size,
+      spelt(plan.schedule), spelt(plan.transfers), spelt(plan.state.optimizer), extent(plan), table.text(),
       objective_lines(plan), prediction_line(plan));
 }
 

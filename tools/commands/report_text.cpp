@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/cli/table.hpp"
 #include "tools/commands/plan_table.hpp"
 
@@ -32,19 +34,25 @@ std::string bubble_table(const Report& report) {
   return table.text();
 }
 
+// With a column for recomputation only where there is any.
 std::string rank_table(const Report& report) {
-  Table table({{"rank"},
-               {"busy"},
-               {"idle"},
-               {"in flight"},
-               {"peak memory"},
-               {"at"},
-               {"made of", Table::Align::left}});
+  const bool recomputes =
+      std::ranges::any_of(report.ranks, [](const RankReport& it) { return it.recompute_fraction > 0; });
+  std::vector<Table::Column> columns{
+      {"rank"}, {"busy"}, {"idle"}, {"in flight"}, {"peak memory"}, {"at"}, {"made of", Table::Align::left}};
+  if (recomputes) columns.insert(columns.begin() + 2, Table::Column{"recomputes"});
+  Table table(columns);
   for (const RankId rank : ids<RankId>(report.ranks.size())) {
     const RankReport& it = report.ranks[rank];
-    table.add({fmt::format("{}", rank.value), display(it.busy), display(it.idle),
-               fmt::format("{}", it.peak_in_flight), display(it.peak_memory.total()), display(it.peak_at),
-               memory_items(it.peak_memory)});
+    std::vector<std::string> cells{fmt::format("{}", rank.value),
+                                   display(it.busy),
+                                   display(it.idle),
+                                   fmt::format("{}", it.peak_in_flight),
+                                   display(it.peak_memory.total()),
+                                   display(it.peak_at),
+                                   memory_items(it.peak_memory)};
+    if (recomputes) cells.insert(cells.begin() + 2, percent(it.recompute_fraction));
+    table.add(cells);
   }
   return table.text();
 }
@@ -54,6 +62,8 @@ std::string rank_table(const Report& report) {
 std::string report_text(const Report& report) {
   std::string text = fmt::format("iteration {} (makespan {} + {} of the optimizer step that is not hidden)\n",
                                  display(report.iteration), display(report.makespan), display(report.step));
+  if (report.all_reduce > Nanoseconds{0})
+    text += fmt::format("all-reduce {} of that\n", display(report.all_reduce));
   if (report.samples_per_second)
     text += fmt::format("throughput {:.1f} samples/s\n", *report.samples_per_second);
   return text + "\n" + bubble_table(report) + "\n" + rank_table(report);

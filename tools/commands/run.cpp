@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "executor/comparison.hpp"
@@ -9,47 +8,63 @@
 #include "models/layers/kernel_build.hpp"
 #include "models/zoo/zoo.hpp"
 #include "profiler/cpu_profiler.hpp"
+#include "profiler/gpu/gpu_backend.hpp"
 #include "simulator/simulate.hpp"
 #include "simulator/trace.hpp"
 #include "tools/cli/artefact.hpp"
 #include "tools/cli/flags.hpp"
 #include "tools/cli/freshness.hpp"
+#include "tools/cli/order.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/comparison_text.hpp"
+#include "tools/commands/run_flags.hpp"
 
 namespace pipeplan {
 namespace {
 
-class Run : public Command {
+// A plan with all that its execution needs.
+struct Request {
+  Plan plan;
+  Profile profile;
+  Schedule schedule;
+  PipelineCosts costs;
+  ExecuteOptions options;
+};
+
+class Run : public Verb {
  public:
   [[nodiscard]] std::string name() const override { return "run"; }
   [[nodiscard]] std::string summary() const override {
     return "run a plan and hold the prediction against it";
   }
   [[nodiscard]] std::string footer() const override {
-    return "Example:\n"
+    return "Examples:\n"
            "  pipeplan run plan.json --profile profile.json --backend cpu --iterations 15 --tolerance 10%\n"
-           "Trains for real: SGD on synthetic data, micro-batch gradients accumulated, a stage per core. A "
-           "second run on\n"
-           "one stage must give the same losses, gradients and parameters to the last bit. The predicted "
-           "iteration is "
-           "held\nagainst the median of the measured ones. Exit code 4: outside --tolerance, or training "
-           "differs. On a "
-           "busy\nmachine (load guard) the times are not judged and the exit code is 0.";
+           "  pipeplan run plan.json --profile profile.json --backend cuda --partitions green\n"
+           "  pipeplan run plan.json --profile profile.json --backend sleep   # timing alone, any stage "
+           "count\n"
+           "  pipeplan run plan.json --profile profile.json --iterations 1000 \\\n"
+           "      --checkpoint-dir ckpt --checkpoint-every 50 --keep 5 --resume\n"
+           "cpu and cuda train for real: the plan's optimizer on synthetic data, micro-batch gradients "
+           "accumulated, a\n"
+           "stage per core or GPU partition. A second run on one stage must give the same losses, gradients "
+           "and\n"
+           "parameters: to the last bit on the CPU, within 1e-5 (2-norm per tensor) where replicas change "
+           "the order of\n"
+           "summation or a GPU computes. The predicted iteration is held against the median of the measured "
+           "ones.\n"
+           "Exit code 4: outside --tolerance, or training differs. On a busy machine (load guard) the times "
+           "are not\n"
+           "judged and the exit code is 0. A killed run goes on with --resume, bit-equal to one that was "
+           "not killed.";
   }
 
   void declare(CLI::App& app) override {
     app.add_option("plan", plan_, "plan document; '-' is stdin")->required();
     app.add_option("--profile", profile_, "profile that the plan was made for")->required();
-    app.add_option("--backend", backend_, "where to run: " + word_choice<Backend>())->capture_default_str();
-    app.add_option("--iterations", options_.iterations, "measured iterations")->capture_default_str();
-    app.add_option("--warm-ups", options_.warm_ups,
-                   "iterations before them, compared with the single-stage run")
-        ->capture_default_str();
-    app.add_option("--learning-rate", options_.learning_rate, "of SGD")->capture_default_str();
+    flags_.declare(app);
+    app.add_option("--order", order_, "schedule document to run in place of the named order");
     app.add_option("--tolerance", tolerance_, "largest error of the predicted iteration, as 10%");
-    app.add_flag("--share-cores", options_.share_cores,
-                 "allow more stages than cores; times then mean nothing");
     app.add_flag("--no-equivalence", no_equivalence_, "leave the single-stage run out");
     app.add_flag("--force", force_, "go on although profile or machine are not the plan's");
     app.add_option("--trace", trace_, "write Chrome trace events of the median iteration to this file");
@@ -57,101 +72,125 @@ class Run : public Command {
   }
 
   Result<ExitCode> run(Terminal& terminal) override {
-    PIPEPLAN_TRY(plan, read_plan_file(plan_));
-    PIPEPLAN_TRY(profile, read_profile_file(profile_));
-    PIPEPLAN_CHECK(check_request(plan, profile, terminal));
-    PIPEPLAN_TRY(costs, pipeline_costs(plan, profile, plan.cluster));
-    PIPEPLAN_TRY(schedule, make_schedule(plan));
-    PIPEPLAN_TRY(predicted, simulate(schedule, costs));
-    PIPEPLAN_TRY(outcome, execute_plan(plan, profile, schedule, costs, terminal));
+    PIPEPLAN_TRY(request, read_request(terminal));
+    PIPEPLAN_TRY(predicted, simulate(request.schedule, request.costs));
+    PIPEPLAN_TRY(outcome, execute_plan(request, terminal));
     outcome.tolerance = tolerance_fraction_;
-    outcome.shares_cores = options_.share_cores;
-    outcome.profile_is_clean =
-        options_.backend != Backend::cpu || profile.source.setting(load_guard_setting) != "busy";
-    outcome.comparison = compare(predicted, outcome.execution.timeline);
-    PIPEPLAN_CHECK(deliver(plan, outcome, terminal));
+    outcome.shares_cores = request.options.share_cores;
+    outcome.profile_is_clean = request.options.backend != Backend::cpu ||
+                               request.profile.source.setting(load_guard_setting) != "busy";
+    if (!outcome.execution.iterations.empty())
+      outcome.comparison = compare(predicted, outcome.execution.timeline);
+    PIPEPLAN_CHECK(deliver(request, outcome, terminal));
     return outcome.failed() ? ExitCode::check_failed : ExitCode::done;
   }
 
  private:
-  Result<void> check_request(const Plan& plan, const Profile& profile, const Terminal& terminal) {
-    PIPEPLAN_TRY(backend, parse_word<Backend>(backend_, "--backend"));
-    options_.backend = backend;
-    if (options_.iterations < 1)
-      return bad_usage(fmt::format("--iterations is {}, wanted at least 1", options_.iterations));
-    if (!(options_.learning_rate >= 0 && options_.learning_rate <= 1e6))
-      return bad_usage(fmt::format("--learning-rate is {}, wanted 0 to 1000000", options_.learning_rate));
+  Result<Request> read_request(const Terminal& terminal) {
+    PIPEPLAN_TRY(plan, read_plan_file(plan_));
+    PIPEPLAN_TRY(profile, read_profile_file(profile_));
+    PIPEPLAN_TRY(options, flags_.options(plan));
     if (!tolerance_.empty()) {
       PIPEPLAN_TRY(fraction, parse_fraction(tolerance_, "--tolerance"));
       tolerance_fraction_ = fraction;
     }
     PIPEPLAN_CHECK(check_freshness(plan, profile, force_, terminal));
-    return backend == Backend::cpu ? check_machine(plan, profile) : Result<void>{};
+    if (trains(options.backend)) PIPEPLAN_CHECK(check_training(plan, profile, options.backend));
+    PIPEPLAN_TRY(costs, pipeline_costs(plan, profile, plan.cluster));
+    PIPEPLAN_TRY(ordered, order_.empty() ? named_order(plan, costs) : plan_order(order_, plan, costs));
+    return Request{plan, profile, ordered.schedule, ordered.costs, options};
   }
 
-  // Times from another machine or from other kernels predict nothing here.
-  [[nodiscard]] Result<void> check_machine(const Plan& plan, const Profile& profile) const {
+  // What training needs, and that the times were measured here: those of another machine or of other kernels
+  // predict nothing.
+  [[nodiscard]] Result<void> check_training(const Plan& plan, const Profile& profile, Backend backend) const {
     if (!profile.model_spec)
       return bad_input(profile_ + "#/model_spec",
                        "is null: this profile can be planned and simulated, not run",
-                       "profile a network of 'pipeplan show models', or run --backend virtual");
-    if (plan.state.optimizer != OptimizerRule::sgd || plan.state.total_factor)
-      return bad_usage("the cpu backend trains with plain SGD, the plan is for another optimizer state",
-                       "plan with --optimizer sgd");
-    const std::string kernels = profile.source.setting(kernels_setting);
-    const bool same = profile.source.device == cpu_device_name() && kernels == kernel_build();
-    if (same || force_) return {};
+                       "profile a network of 'pipeplan show models', or run --backend virtual or sleep");
+    if (plan.state.optimizer == OptimizerRule::none || plan.state.total_factor)
+      return bad_usage("training needs an optimizer, the plan is for another training state",
+                       "plan with --optimizer sgd, momentum or adam");
+    return backend == Backend::cpu ? check_cpu(profile) : check_gpu(profile);
+  }
+
+  [[nodiscard]] Result<void> check_cpu(const Profile& profile) const {
+    return check_source(profile, cpu_device_name(), kernel_build());
+  }
+
+  [[nodiscard]] Result<void> check_gpu(const Profile& profile) const {
+    PIPEPLAN_TRY(backend, cuda_backend());
+    PIPEPLAN_TRY(devices, backend->devices());
+    return check_source(profile, devices.front().name, backend->version());
+  }
+
+  [[nodiscard]] Result<void> check_source(const Profile& profile, const std::string& device,
+                                          const std::string& kernels) const {
+    const std::string measured_with = profile.source.setting(kernels_setting);
+    if (force_ || (profile.source.device == device && measured_with == kernels)) return {};
     return bad_input(profile_ + "#/source",
                      fmt::format("was measured on '{}' ({}), this is '{}' ({})", profile.source.device,
-                                 kernels, cpu_device_name(), kernel_build()),
+                                 measured_with, device, kernels),
                      "profile again here, or --force to go on");
   }
 
-  Result<RunOutcome> execute_plan(const Plan& plan, const Profile& profile, const Schedule& schedule,
-                                  const PipelineCosts& costs, Terminal& terminal) {
-    RunOutcome outcome;
-    if (options_.backend == Backend::virtual_clock) {
-      PIPEPLAN_TRY(execution, execute(ModelGraph(), schedule, plan, costs, options_));
-      outcome.execution = std::move(execution);
-      return outcome;
+  Result<RunOutcome> execute_plan(Request& request, Terminal& terminal) {
+    ModelGraph model;
+    if (trains(request.options.backend)) {
+      PIPEPLAN_TRY(built, build_model(*request.profile.model_spec));
+      model = std::move(built);
+      request.options.seed =
+          std::visit([](const auto& spec) { return spec.seed; }, *request.profile.model_spec);
     }
-    PIPEPLAN_TRY(model, build_model(*profile.model_spec));
-    options_.seed = std::visit([](const auto& spec) { return spec.seed; }, *profile.model_spec);
-    options_.progress = [&](std::int64_t done, std::int64_t total) {
-      terminal.progress("training", done, total);
+    const Closeness closeness = wanted_closeness(request.plan, request.schedule, request.options.backend);
+    if (!closeness.to_the_last_bit()) request.options.recorded = 1;
+    request.options.progress = [&](std::int64_t done, std::int64_t total) {
+      terminal.progress("running", done, total);
     };
-    PIPEPLAN_TRY(execution, execute(model, schedule, plan, costs, options_));
+    PIPEPLAN_TRY(execution, execute(model, request.schedule, request.plan, request.costs, request.options));
+    RunOutcome outcome;
     outcome.execution = std::move(execution);
-    if (!no_equivalence_) {
-      ExecuteOptions single = options_;
-      single.iterations = 0;
-      PIPEPLAN_TRY(reference, execute_single_stage(model, plan, profile, single));
-      outcome.equivalence = compare_training(outcome.execution.training, reference.training, model);
-    }
+    outcome.wanted_closeness = closeness;
+    PIPEPLAN_CHECK(prove(model, request, outcome));
     terminal.finish_progress();
     return outcome;
   }
 
-  [[nodiscard]] Result<void> deliver(const Plan& plan, const RunOutcome& outcome,
+  // Runs the same training on one stage and compares.
+  Result<void> prove(const ModelGraph& model, const Request& request, RunOutcome& outcome) const {
+    if (no_equivalence_ || !outcome.execution.training) return {};
+    ExecuteOptions single = request.options;
+    single.warm_ups = single.recorded.value_or(single.warm_ups);
+    single.iterations = 0;
+    single.checkpoints.reset();
+    PIPEPLAN_TRY(reference, execute_single_stage(model, request.plan, single));
+    outcome.equivalence =
+        compare_training(*outcome.execution.training, *reference.training, model, outcome.wanted_closeness);
+    return {};
+  }
+
+  [[nodiscard]] Result<void> deliver(const Request& request, const RunOutcome& outcome,
                                      const Terminal& terminal) const {
     PIPEPLAN_CHECK(artefact_.deliver(run_json(outcome)));
-    if (!trace_.empty()) {
-      const std::string title = fmt::format("{}: measured on {}", plan.model, backend_);
+    if (!trace_.empty() && outcome.comparison) {
+      const std::string title =
+          fmt::format("{}: measured, backend {}", request.plan.model, spelt(request.options.backend));
       PIPEPLAN_CHECK(write_text_file(trace_, document_text(trace_events(outcome.execution.timeline, title))));
     }
+    for (const std::string& note : outcome.execution.notes) terminal.note(note);
     if (!artefact_.takes_stdout()) terminal.print(run_text(outcome));
     return {};
   }
 
-  std::string plan_, profile_, backend_ = "cpu", tolerance_, trace_;
+  std::string plan_, profile_, order_, tolerance_, trace_;
   bool force_ = false, no_equivalence_ = false;
   std::optional<double> tolerance_fraction_;
-  ExecuteOptions options_;
+  RunFlags flags_;
   ArtefactFlags artefact_;
 };
 
 }  // namespace
 
-std::unique_ptr<Command> run_command() { return std::make_unique<Run>(); }
+std::unique_ptr<Verb> run_command() { return std::make_unique<Run>(); }
 
 }  // namespace pipeplan

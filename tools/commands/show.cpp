@@ -4,17 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "models/layers/core_pin.hpp"
-#include "models/layers/kernel_build.hpp"
 #include "models/zoo/zoo.hpp"
 #include "planner/cost.hpp"
-#include "profiler/cpu_profiler.hpp"
 #include "tools/cli/artefact.hpp"
 #include "tools/cli/flags.hpp"
 #include "tools/cli/table.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/plan_table.hpp"
 #include "tools/commands/profile_table.hpp"
+#include "tools/commands/show_devices.hpp"
 
 namespace pipeplan {
 namespace {
@@ -61,31 +59,32 @@ std::string clusters_text() {
          "\nAny COUNTxTYPE of these device types is built in; '--as json' prints one as a document.\n";
 }
 
-std::string devices_text() {
-  const auto cores = usable_cores();
-  return fmt::format(
-      "cpu   {}\n      cores {} usable: {}\n      kernels: {}\ncuda  not part of this version\n",
-      cpu_device_name(), cores.size(), fmt::join(cores, ", "), kernel_build());
-}
-
 std::string plan_text(const Plan& plan) {
   Table table({{"stage"},
-               {"device"},
+               {"devices", Table::Align::left},
                {"first layer", Table::Align::left},
                {"last layer", Table::Align::left},
-               {"layers"}});
+               {"layers"},
+               {"recomputed"}});
   for (const StageId stage : ids<StageId>(plan.stages.size())) {
     const StagePlan& it = plan.stages[stage];
-    table.add({fmt::format("{}", stage.value), fmt::format("{}", it.device.value), plan.layer_names[it.first],
-               plan.layer_names[it.last], fmt::format("{}", it.last.value - it.first.value + 1)});
+    std::vector<std::int32_t> devices;
+    for (const DeviceId device : it.devices) devices.push_back(device.value);
+    table.add({fmt::format("{}", stage.value), fmt::format("{}", fmt::join(devices, ",")),
+               plan.layer_names[it.first], plan.layer_names[it.last],
+               fmt::format("{}", it.last.value - it.first.value + 1),
+               fmt::format("{}", it.recompute.size())});
   }
+  const std::string copies =
+      plan.data_parallel > 1 ? fmt::format(", {} copies of the pipeline", plan.data_parallel) : "";
   return fmt::format(
-      "{}: {} stages on {}, {} x {} samples, schedule {}\nslowest stage {}, lower bound {}\n\n{}", plan.model,
-      plan.stages.size(), plan.cluster.name, plan.micro_batch_count, plan.micro_batch_size,
-      spelt(plan.schedule), display(plan.objective.value), display(plan.objective.lower_bound), table.text());
+      "{}: {} stages on {}, {} x {} samples{}, schedule {}\nslowest stage {}, lower bound {}\n\n{}",
+      plan.model, plan.stages.size(), plan.cluster.name, plan.micro_batch_count, plan.micro_batch_size,
+      copies, spelt(plan.schedule), display(plan.objective.value), display(plan.objective.lower_bound),
+      table.text());
 }
 
-class Show : public Command {
+class Show : public Verb {
  public:
   [[nodiscard]] std::string name() const override { return "show"; }
   [[nodiscard]] std::string summary() const override {
@@ -155,6 +154,6 @@ class Show : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> show_command() { return std::make_unique<Show>(); }
+std::unique_ptr<Verb> show_command() { return std::make_unique<Show>(); }
 
 }  // namespace pipeplan

@@ -11,6 +11,7 @@
 #include "tools/cli/artefact.hpp"
 #include "tools/cli/flags.hpp"
 #include "tools/cli/freshness.hpp"
+#include "tools/cli/order.hpp"
 #include "tools/cli/synthetic_flags.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/report_text.hpp"
@@ -26,7 +27,7 @@ struct Scenario {
   std::string title;
 };
 
-class Simulate : public Command {
+class Simulate : public Verb {
  public:
   [[nodiscard]] std::string name() const override { return "simulate"; }
   [[nodiscard]] std::string summary() const override {
@@ -108,24 +109,26 @@ class Simulate : public Command {
     }
     const auto extrapolation = extrapolate_ ? Extrapolation::allowed : Extrapolation::refused;
     PIPEPLAN_TRY(costs, pipeline_costs(plan, profile, plan.cluster, extrapolation));
-    PIPEPLAN_TRY(schedule, make_schedule(plan));
-    Scenario scenario{.schedule = schedule, .costs = costs, .global_batch = plan.global_batch(), .title = {}};
-    PIPEPLAN_CHECK(take_order(scenario));
-    scenario.title = fmt::format("{}: {} stages on {}, {} x {} samples, schedule {}", plan.model,
-                                 plan.stages.size(), plan.cluster.name, plan.micro_batch_count,
-                                 plan.micro_batch_size, order_name(scenario.schedule));
-    return scenario;
+    PIPEPLAN_TRY(ordered, plan_order(order_, plan, costs));
+    return Scenario{.schedule = ordered.schedule,
+                    .costs = ordered.costs,
+                    .global_batch = plan.global_batch(),
+                    .title = plan_title(plan, ordered.schedule)};
+  }
+
+  static std::string plan_title(const Plan& plan, const Schedule& schedule) {
+    const std::string copies =
+        plan.data_parallel == 1 ? "" : fmt::format(" in {} copies", plan.data_parallel);
+    return fmt::format("{}: {} stages{} on {}, {} x {} samples, schedule {}", plan.model, plan.stages.size(),
+                       copies, plan.cluster.name, plan.micro_batch_count, plan.micro_batch_size,
+                       order_name(schedule));
   }
 
   [[nodiscard]] Result<void> take_order(Scenario& scenario) const {
     if (order_.empty()) return {};
-    PIPEPLAN_TRY(json, read_json_file(order_));
-    PIPEPLAN_TRY(schedule, schedule_from_json(json, source_name(order_)));
-    const auto stages = static_cast<std::int64_t>(scenario.costs.times.size());
-    if (schedule.stage_count != stages)
-      return bad_input(source_name(order_), fmt::format("has {} stages, wanted {} as the costs have",
-                                                        schedule.stage_count, stages));
-    scenario.schedule = schedule;
+    PIPEPLAN_TRY(ordered, order_from_file(order_, scenario.costs));
+    scenario.schedule = ordered.schedule;
+    scenario.costs = ordered.costs;
     return {};
   }
 
@@ -141,6 +144,6 @@ class Simulate : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> simulate_command() { return std::make_unique<Simulate>(); }
+std::unique_ptr<Verb> simulate_command() { return std::make_unique<Simulate>(); }
 
 }  // namespace pipeplan

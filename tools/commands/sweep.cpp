@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_points = 100'000;
 
-class Sweep : public Command {
+class Sweep : public Verb {
  public:
   [[nodiscard]] std::string name() const override { return "sweep"; }
   [[nodiscard]] std::string summary() const override {
@@ -125,6 +125,6 @@ class Sweep : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> sweep_command() { return std::make_unique<Sweep>(); }
+std::unique_ptr<Verb> sweep_command() { return std::make_unique<Sweep>(); }
 
 }  // namespace pipeplan

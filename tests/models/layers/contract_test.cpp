@@ -192,13 +192,6 @@ TEST_CASE("layers: the inner layers of a residual start from different values") 
         run.parameters.data()[aligned_count<double>(4 * 4) + aligned_count<double>(4)]);
 }
 
-TEST_CASE("sgd_step: parameters move against the gradient, which starts again from 0") {
-  std::vector<double> parameters = {1, 2, 3}, gradients = {10, -20, 0};
-  sgd_step<double>(3, 0.5, parameters.data(), gradients.data());
-  CHECK(parameters == Values{1 - 0.5 * 10, 2 + 0.5 * 20, 3});
-  CHECK(gradients == Values{0, 0, 0});
-}
-
 TEST_CASE(
     "make_layer: sizes that make no sense are refused, with the place of the layer and the value seen") {
   LayerSpec stray_inner = sample_mlp_block(3, 4);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "models/layers/optimizer.hpp"
 #include "models/zoo/zoo.hpp"
 #include "tests/models/layers/layer_run.hpp"
 
@@ -33,9 +34,10 @@ class Network {
     }
   }
 
-  void step(Scalar rate) {
+  void step(float rate) {
     for (auto& run : runs_)
-      sgd_step(run.layer->parameter_buffer_count(), rate, run.parameters.data(), run.grad_parameters.data());
+      optimizer_step({.learning_rate = rate}, 1, run.layer->parameter_buffer_count(), run.parameters.data(),
+                     run.grad_parameters.data(), nullptr);
   }
 
   LayerRun<Scalar>& first() { return runs_.front(); }

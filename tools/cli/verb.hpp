@@ -16,9 +16,9 @@ class App;
 
 namespace pipeplan {
 
-class Command {
+class Verb {
  public:
-  virtual ~Command() = default;
+  virtual ~Verb() = default;
   [[nodiscard]] virtual std::string name() const = 0;
   // One line for the list of verbs.
   [[nodiscard]] virtual std::string summary() const = 0;
@@ -29,6 +29,6 @@ class Command {
 };
 
 // The whole program: parses, runs the verb, prints errors. Returns the exit code.
-int run_program(int argc, const char* const* argv, const std::vector<std::unique_ptr<Command>>& commands);
+int run_program(int argc, const char* const* argv, const std::vector<std::unique_ptr<Verb>>& commands);
 
 }  // namespace pipeplan
