@@ -8,11 +8,8 @@
 namespace pipeplan {
 namespace {
 
-// Moves everything so that the first op starts at 0.
-void start_at_zero(Timeline& timeline) {
-  if (timeline.spans.empty()) return;
-  const auto first = std::ranges::min_element(timeline.spans, {}, &Span::start);
-  const Nanoseconds origin = first->start;
+// Moves everything so that `origin`, the start of the first op of all workers, becomes 0.
+void start_at_zero(Timeline& timeline, Nanoseconds origin) {
   for (Span& span : timeline.spans) span.start -= origin, span.end -= origin;
   for (Transfer& transfer : timeline.transfers) transfer.start -= origin, transfer.end -= origin;
   for (RankMemory& memory : timeline.memory) {
@@ -92,11 +89,7 @@ Result<IterationResult> Engine::run_iteration(std::int64_t number) {
   for (auto& device : devices_)
     if (Result<void> waited = device->wait_all(); !waited && outcome) outcome = std::move(waited);
   PIPEPLAN_CHECK(outcome);
-  IterationResult result{.timeline = blank_, .load = {}};
-  for (const WorkerId worker : ids<WorkerId>(devices_.size())) PIPEPLAN_CHECK(collect(worker, result));
-  start_at_zero(result.timeline);
-  sort_events(result.timeline);
-  return result;
+  return collect();
 }
 
 bool Engine::ready(const Command& command) const {
@@ -121,29 +114,68 @@ void Engine::enqueue_all() {
   PIPEPLAN_ASSERT(std::ranges::find(enqueued_, false) == enqueued_.end());
 }
 
-Result<void> Engine::collect(WorkerId worker, IterationResult& result) const {
-  PIPEPLAN_TRY(stamps, devices_[worker]->stamps());
-  PIPEPLAN_ASSERT(stamps.size() == program_.order[worker].size());
-  for (const Stamp& stamp : stamps) place(stamp, result);
-  const Worker& it = program_.workers[worker];
-  RankMemory& most = result.timeline.memory[it.rank];
-  RankMemory held = devices_[worker]->memory();
-  const bool first = it.copy == 0 && it.replica == 0;
-  if (first || held.peak.total() > most.peak.total()) most = std::move(held);
-  return {};
+Result<IterationResult> Engine::collect() const {
+  PerId<WorkerId, std::vector<Stamp>> stamps;
+  for (const auto& device : devices_) {
+    PIPEPLAN_TRY(taken, device->stamps());
+    PIPEPLAN_ASSERT(taken.size() == program_.order[stamps.end_id()].size());
+    stamps.push_back(std::move(taken));
+  }
+  IterationResult result{.timeline = blank_, .load = {}};
+  const std::int64_t shown = slowest_copy(stamps);
+  Nanoseconds origin = Nanoseconds::max();
+  for (const WorkerId worker : ids<WorkerId>(devices_.size())) {
+    for (const Stamp& stamp : stamps[worker]) {
+      note_time(stamp, result);
+      if (computes(stamp)) origin = std::min(origin, stamp.start);
+      if (program_.workers[worker].copy == shown) show(stamp, result.timeline);
+    }
+    note_memory(worker, result.timeline);
+  }
+  if (!result.timeline.spans.empty()) start_at_zero(result.timeline, origin);
+  sort_events(result.timeline);
+  return result;
 }
 
-void Engine::place(const Stamp& stamp, IterationResult& result) const {
+// By the end of the last command of any of its workers; the first of equals.
+std::int64_t Engine::slowest_copy(const PerId<WorkerId, std::vector<Stamp>>& stamps) const {
+  std::int64_t slowest = 0;
+  Nanoseconds latest = Nanoseconds::min();
+  for (const WorkerId worker : ids<WorkerId>(stamps.size()))
+    for (const Stamp& stamp : stamps[worker])
+      if (stamp.end > latest) latest = stamp.end, slowest = program_.workers[worker].copy;
+  return slowest;
+}
+
+void Engine::note_time(const Stamp& stamp, IterationResult& result) const {
+  const CommandKind kind = program_.commands[stamp.command.index()].kind;
   Timeline& timeline = result.timeline;
-  const Command& command = program_.commands[stamp.command.index()];
-  if (command.kind != CommandKind::send) timeline.iteration = std::max(timeline.iteration, stamp.end);
-  const auto& at = places_[stamp.command.index()];
-  if (!at) return;
-  if (command.kind == CommandKind::send) return widen(timeline.transfers[*at], stamp);
-  widen(timeline.spans[*at], stamp);
+  if (kind != CommandKind::send) timeline.iteration = std::max(timeline.iteration, stamp.end);
+  if (!computes(stamp)) return;
   timeline.makespan = std::max(timeline.makespan, stamp.end);
   result.load.wall += stamp.end - stamp.start;
   result.load.cpu += stamp.cpu;
+}
+
+bool Engine::computes(const Stamp& stamp) const {
+  return program_.commands[stamp.command.index()].kind == CommandKind::compute;
+}
+
+void Engine::show(const Stamp& stamp, Timeline& timeline) const {
+  const auto& at = places_[stamp.command.index()];
+  if (!at) return;
+  if (program_.commands[stamp.command.index()].kind == CommandKind::send)
+    widen(timeline.transfers[*at], stamp);
+  else
+    widen(timeline.spans[*at], stamp);
+}
+
+void Engine::note_memory(WorkerId worker, Timeline& timeline) const {
+  const Worker& it = program_.workers[worker];
+  RankMemory& most = timeline.memory[it.rank];
+  RankMemory held = devices_[worker]->memory();
+  const bool first = it.copy == 0 && it.replica == 0;
+  if (first || held.peak.total() > most.peak.total()) most = std::move(held);
 }
 
 }  // namespace pipeplan

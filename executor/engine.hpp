@@ -2,8 +2,9 @@
 
 // Drives devices through a program: one engine for every backend. It enqueues each iteration's commands in an
 // order in which nothing waits for what is not yet enqueued, and turns the stamps into a timeline that starts
-// at 0. Where several workers run a rank, an op or a transfer lasts from its earliest start to its latest end
-// among them, and the memory is that of the worker that held most.
+// at 0. Of several copies of the pipeline it shows the one that finished last; where several replicas run a
+// rank, an op or a transfer lasts from its earliest start to its latest end among them. The memory is that of
+// the worker that held most; makespan and iteration are those of all copies.
 
 #include <memory>
 #include <optional>
@@ -38,8 +39,12 @@ class Engine {
   void draw_command(RankId rank, const Command& command, const std::vector<Bytes>& bytes);
   void enqueue_all();
   [[nodiscard]] bool ready(const Command& command) const;
-  Result<void> collect(WorkerId worker, IterationResult& result) const;
-  void place(const Stamp& stamp, IterationResult& result) const;
+  [[nodiscard]] Result<IterationResult> collect() const;
+  [[nodiscard]] std::int64_t slowest_copy(const PerId<WorkerId, std::vector<Stamp>>& stamps) const;
+  void note_time(const Stamp& stamp, IterationResult& result) const;
+  [[nodiscard]] bool computes(const Stamp& stamp) const;
+  void show(const Stamp& stamp, Timeline& timeline) const;
+  void note_memory(WorkerId worker, Timeline& timeline) const;
 
   Program program_;
   PerId<WorkerId, std::unique_ptr<Device>> devices_;

@@ -61,6 +61,22 @@ TEST_CASE("engine: an op lasts from its earliest start to its latest end among t
   CHECK(result->load.cpu == Nanoseconds{2 * 5 + 2 * 10});
 }
 
+TEST_CASE("engine: of several copies the one that finished last is shown, and times cover all") {
+  const Schedule schedule = make_schedule(ScheduleKind::gpipe, 1, 1);
+  Program program = compile(schedule, {.replicas = {1}, .data_parallel = 2, .micro_batch_size = 1}).value();
+  PerId<WorkerId, std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<ScriptedDevice>(Nanoseconds{100}, Nanoseconds{20}, Bytes{5}));
+  devices.push_back(std::make_unique<ScriptedDevice>(Nanoseconds{90}, Nanoseconds{10}, Bytes{8}));
+  Engine engine(std::move(program), std::move(devices), {});
+  const auto result = engine.run_iteration(0);
+  REQUIRE(result.has_value());
+  REQUIRE(result->timeline.spans.size() == 2);
+  CHECK(result->timeline.spans[0].end - result->timeline.spans[0].start == Nanoseconds{20});
+  CHECK(result->timeline.spans[0].start == Nanoseconds{100 - 90});
+  CHECK(result->timeline.iteration == Nanoseconds{100 + 5 * 20 - 90});
+  CHECK(result->timeline.memory[RankId{0}].peak.total() == Bytes{8});
+}
+
 TEST_CASE("engine: what goes wrong on a device is the answer of the iteration") {
   const Schedule schedule = make_schedule(ScheduleKind::gpipe, 1, 1);
   auto device = std::make_unique<ScriptedDevice>(Nanoseconds{0}, Nanoseconds{1}, Bytes{1});

@@ -67,12 +67,12 @@ std::string spread_line(const Execution& execution) {
 std::string equivalence_line(const Equivalence& equivalence, const Closeness& wanted) {
   if (!equivalence.equal)
     return fmt::format("equivalence      differs from the single-stage run: {}\n", equivalence.difference);
-  if (wanted.largest_distance_fraction == 0)
-    return "equivalence      losses, gradients and parameters equal the single-stage run to the last bit\n";
+  const char* what = wanted.parameters ? "losses, gradients and parameters" : "losses and gradients";
+  if (wanted.to_the_last_bit())
+    return fmt::format("equivalence      {} equal the single-stage run to the last bit\n", what);
   return fmt::format(
-      "equivalence      losses, gradients and parameters within {:.1e} of the single-stage run (allowed "
-      "{:.0e})\n",
-      equivalence.largest_distance_fraction, wanted.largest_distance_fraction);
+      "equivalence      {} of the first iteration within {:.1e} of the single-stage run (allowed {:.0e})\n",
+      what, equivalence.largest_distance_fraction, wanted.largest_distance_fraction);
 }
 
 std::string training_lines(const RunOutcome& outcome) {

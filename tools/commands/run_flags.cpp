@@ -18,8 +18,7 @@ bool trains(Backend backend) { return backend == Backend::cpu || backend == Back
 void RunFlags::declare(CLI::App& app) {
   app.add_option("--backend", backend_, "where to run: " + word_choice<Backend>())->capture_default_str();
   app.add_option("--iterations", iterations_, "measured iterations")->capture_default_str();
-  app.add_option("--warm-ups", warm_ups_, "iterations before them, compared with the single-stage run")
-      ->capture_default_str();
+  app.add_option("--warm-ups", warm_ups_, "iterations before them, not measured")->capture_default_str();
   app.add_option("--learning-rate", learning_rate_, "of the plan's optimizer")->capture_default_str();
   app.add_flag("--share-cores", share_cores_, "cpu: allow more stages than cores; times then mean nothing");
   app.add_flag("--emulate-links", emulate_links_,
