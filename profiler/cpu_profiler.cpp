@@ -10,17 +10,13 @@
 #include "models/layers/kernel_build.hpp"
 #include "models/layers/segment.hpp"
 #include "models/layers/synthetic_batch.hpp"
-#include "profiler/statistics.hpp"
+#include "profiler/layer_samples.hpp"
+#include "profiler/measured_outline.hpp"
 
 namespace pipeplan {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// The samples of one layer at one micro-batch size.
-struct LayerSamples {
-  std::vector<Nanoseconds> forward, backward_input, backward_weight, optimizer, whole;
-};
 
 // One micro-batch size on its way through the network, again and again.
 class Measurement {
@@ -68,25 +64,18 @@ class Measurement {
 
   void measure_layers(std::int64_t micro_batch, bool keep) {
     const std::size_t count = segment_.layer_count();
+    std::vector<PassTimes> times(count);
     for (std::size_t i = 0; i < count; ++i)
-      note(samples_[i].forward, keep, timed([&] { segment_.forward_layer(i, micro_batch); }));
+      times[i].forward = timed([&] { segment_.forward_layer(i, micro_batch); });
     std::ranges::fill(segment_.output_gradient(), 1.0F);
     for (std::size_t i = count; i-- > 0;) {
-      note(samples_[i].backward_input, keep, timed([&] { segment_.backward_input_layer(i, micro_batch); }));
-      note(samples_[i].backward_weight, keep, timed([&] { segment_.backward_weight_layer(i, micro_batch); }));
+      times[i].backward_input = timed([&] { segment_.backward_input_layer(i, micro_batch); });
+      times[i].backward_weight = timed([&] { segment_.backward_weight_layer(i, micro_batch); });
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      note(samples_[i].optimizer, keep, timed([&] { segment_.step_layer(i, optimizer, 1); }));
-      if (keep) sum_up(samples_[i]);
-    }
-  }
-
-  static void note(std::vector<Nanoseconds>& into, bool keep, Nanoseconds sample) {
-    if (keep) into.push_back(sample);
-  }
-
-  static void sum_up(LayerSamples& of) {
-    of.whole.push_back(of.forward.back() + of.backward_input.back() + of.backward_weight.back());
+    for (std::size_t i = 0; i < count; ++i)
+      times[i].optimizer = timed([&] { segment_.step_layer(i, optimizer, 1); });
+    if (!keep) return;
+    for (std::size_t i = 0; i < count; ++i) samples_[i].add(times[i]);
   }
 
   static constexpr Optimizer optimizer{.rule = OptimizerRule::sgd, .learning_rate = 1e-3F};
@@ -100,21 +89,6 @@ class Measurement {
   std::int64_t rounds_ = 0;
 };
 
-LayerCost cost_from(const LayerSamples& samples, const LayerBytes& bytes, std::int64_t batch) {
-  return {.micro_batch_size = batch,
-          .forward = median(samples.forward),
-          .backward_input = median(samples.backward_input),
-          .backward_weight = median(samples.backward_weight),
-          .optimizer = median(samples.optimizer),
-          .activation = bytes.activation,
-          .workspace = bytes.workspace,
-          .output = bytes.output,
-          .input = bytes.input,
-          .deferred = bytes.deferred,
-          .samples = static_cast<std::int64_t>(samples.whole.size()),
-          .spread_fraction = spread_fraction(samples.whole)};
-}
-
 class CpuProfiler {
  public:
   CpuProfiler(const ModelGraph& model, const ProfileOptions& options) : model_(model), options_(options) {}
@@ -123,7 +97,7 @@ class CpuProfiler {
     PIPEPLAN_TRY(layers, runnable_layers(model_, *processor_));
     const AffinityScope affinity;
     if (const auto cores = usable_cores(); !cores.empty()) pin_to_core(cores.back());
-    Profiling profiling{.profile = empty_profile(layers), .load = {}};
+    Profiling profiling{.profile = measured_outline(model_, layers, source()), .load = {}};
     for (const std::int64_t batch : options_.micro_batch_sizes)
       PIPEPLAN_CHECK(measure(layers, batch, profiling));
     profiling.profile.source.settings.emplace_back(load_guard_setting,
@@ -132,26 +106,10 @@ class CpuProfiler {
   }
 
  private:
-  Profile empty_profile(const RunnableLayers& layers) const {
-    Profile profile;
-    profile.model = model_.name();
-    profile.model_spec = model_.spec();
-    profile.source = {.kind = "measured",
-                      .device = cpu_device_name(),
-                      .tool = "pipeplan cpu profiler",
-                      .settings = {{kernels_setting, kernel_build()}}};
-    profile.edges = model_.edges();
-    profile.single_order = model_.has_single_order();
-    for (const LayerId id : ids<LayerId>(layers.size())) {
-      const Layer& layer = model_.layers()[id];
-      profile.layers.push_back({.name = layer.name,
-                                .kind = layer.kind,
-                                .parameter_count = layer.parameter_count,
-                                .parameter_bytes = layer_bytes(*layers[id.index()], 1).parameter,
-                                .recomputable = !is_loss(*layer.runnable),
-                                .costs = {}});
-    }
-    return profile;
+  static ProfileSource source() {
+    return {.device = cpu_device_name(),
+            .tool = "pipeplan cpu profiler",
+            .settings = {{kernels_setting, kernel_build()}}};
   }
 
   Result<void> measure(const RunnableLayers& layers, std::int64_t batch, Profiling& profiling) {
@@ -161,8 +119,9 @@ class CpuProfiler {
     Measurement measurement(model_, spec, *processor_, arena);
     repeat(measurement);
     for (const LayerId id : ids<LayerId>(layers.size())) {
-      const LayerBytes bytes = layer_bytes(*layers[id.index()], batch);
-      profiling.profile.layers[id].costs.push_back(cost_from(measurement.samples(id.index()), bytes, batch));
+      LayerCost cost = layer_sizes(*layers[id.index()], batch);
+      measurement.samples(id.index()).summarize(cost);
+      profiling.profile.layers[id].costs.push_back(cost);
     }
     profiling.load.wall += measurement.load().wall;
     profiling.load.cpu += measurement.load().cpu;

@@ -8,45 +8,26 @@
 namespace pipeplan {
 namespace {
 
-std::optional<WorkerLinks> links_of(const CpuWorkerSpec& spec) {
-  if (spec.links == nullptr) return std::nullopt;
-  return WorkerLinks(spec.id, *spec.links);
+std::optional<WorkerLinks> links_of(WorkerId worker, const CpuRig& rig) {
+  if (rig.links == nullptr) return std::nullopt;
+  return WorkerLinks(worker, *rig.links);
 }
 
 std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
 
 }  // namespace
 
-Bytes CpuDevice::memory_needed(const CpuWorkerSpec& spec) {
-  Bytes sum;
-  for (const CpuStageSpec& stage : spec.stages) {
-    const SegmentSpec& segment = stage.segment;
-    sum += segment_memory(segment, stage.peak_in_flight, stage.split_in_flight).total();
-    sum += layer_bytes(*segment.layers.front(), segment.batch).input * stage.activation_slots;
-    sum += layer_bytes(*segment.layers.back(), segment.batch).output * stage.gradient_slots;
-  }
-  return sum;
-}
-
-CpuDevice::CpuDevice(CpuWorkerSpec spec, Arena arena, CpuRig& rig)
+CpuDevice::CpuDevice(WorkerSpec spec, std::optional<int> core, Arena arena, CpuRig& rig)
     : spec_(std::move(spec)),
       arena_(std::move(arena)),
       rig_(rig),
       batches_(spec_.batch),
-      thread_(*this, spec_.place, rig.events, links_of(spec_)) {}
+      thread_(*this, {.core = core, .waiting = rig.waiting}, rig.events, links_of(spec_.id, rig)) {}
 
 void CpuDevice::set_up() {
-  for (const CpuStageSpec& stage : spec_.stages) {
-    const SegmentSpec& segment = stage.segment;
-    CpuStageMemory& memory = rig_.stages[{spec_.id, stage.stage}];
-    memory.segment = std::make_unique<Segment>(segment, *rig_.processor, arena_);
-    memory.segment->initialize(static_cast<std::uint64_t>(spec_.batch.seed));
-    const auto inputs = static_cast<std::size_t>(segment.layers.front()->input_count(segment.batch));
-    const auto outputs = static_cast<std::size_t>(segment.layers.back()->output_count(segment.batch));
-    memory.activations.open(arena_, stage.activation_slots, inputs);
-    memory.gradients.open(arena_, stage.gradient_slots, outputs);
-    if (is_last(stage.stage)) losses_.resize(static_cast<std::size_t>(spec_.batch.micro_batch_count));
-  }
+  place_stages(spec_, *rig_.processor, arena_, rig_.stages);
+  if (spec_.is_last(spec_.stages.back().stage))
+    losses_.resize(static_cast<std::size_t>(spec_.batch.micro_batch_count));
 }
 
 Result<void> CpuDevice::begin_iteration(std::int64_t number) {
@@ -92,23 +73,23 @@ void CpuDevice::compute(const Command& command) {
 void CpuDevice::forward(const Command& command) {
   const StageId stage = command.op.stage;
   const std::int64_t k = command.op.micro_batch.value;
-  const CpuStageMemory& memory = stage_memory(stage);
-  memory.segment->begin(k);
-  const std::span<float> input = memory.segment->input(k);
+  const PlacedStage& here = placed(stage);
+  here.segment->begin(k);
+  const std::span<float> input = here.segment->input(k);
   if (stage.value == 0)
     std::ranges::copy(batches_.inputs(k), input.begin());
   else
-    std::ranges::copy(memory.activations.slot(command.sequence), input.begin());
-  if (is_last(stage)) std::ranges::copy(batches_.targets(k), memory.segment->targets(k).begin());
-  memory.segment->forward(k);
-  if (is_last(stage)) losses_[static_cast<std::size_t>(k)] = memory.segment->output()[0];
+    std::ranges::copy(here.activations.slot(command.sequence), input.begin());
+  if (spec_.is_last(stage)) std::ranges::copy(batches_.targets(k), here.segment->targets(k).begin());
+  here.segment->forward(k);
+  if (spec_.is_last(stage)) losses_[static_cast<std::size_t>(k)] = here.segment->output()[0];
 }
 
 void CpuDevice::put_output_gradient(const Command& command, std::span<float> place) const {
-  if (is_last(command.op.stage))
+  if (spec_.is_last(command.op.stage))
     std::ranges::fill(place, spec_.loss_factor);
   else
-    std::ranges::copy(stage_memory(command.op.stage).gradients.slot(command.sequence), place.begin());
+    std::ranges::copy(placed(command.op.stage).gradients.slot(command.sequence), place.begin());
 }
 
 void CpuDevice::backward(const Command& command) {
@@ -138,7 +119,7 @@ void CpuDevice::backward_weight(const Command& command) {
 void CpuDevice::send(const Command& command) const {
   const bool gradient = sends_gradient(command.op.kind);
   const StageId from = command.op.stage, to = gradient ? from.previous() : from.next();
-  const CpuStageMemory& receiver = rig_.stages.at({command.target, to});
+  const PlacedStage& receiver = rig_.stages.at({command.target, to});
   const std::span<const float> tensor = gradient ? segment(from).input_gradient() : segment(from).output();
   const std::span<float> slot = (gradient ? receiver.gradients : receiver.activations).slot(command.sequence);
   const std::size_t per_sample = tensor.size() / static_cast<std::size_t>(spec_.batch.sample_count);
@@ -151,7 +132,7 @@ void CpuDevice::send(const Command& command) const {
 
 void CpuDevice::exchange(const Command& command) const {
   const StageId stage = command.op.stage;
-  const auto& all = peers(stage);
+  const auto& all = spec_.at(stage).peers;
   const auto own = static_cast<std::size_t>(std::ranges::find(all, spec_.id) - all.begin());
   for (std::size_t layer = 0; layer < segment(stage).layer_count(); ++layer) {
     PeerGradients gradients;
@@ -163,7 +144,7 @@ void CpuDevice::exchange(const Command& command) const {
 
 // Where links are emulated, the ring takes its time too.
 void CpuDevice::wait_for_ring(const Command& command, Nanoseconds start) const {
-  if (spec_.links != nullptr) sleep_until(start + command_time(command, *spec_.links), spec_.place.waiting);
+  if (rig_.links != nullptr) sleep_until(start + command_time(command, *rig_.links), rig_.waiting);
 }
 
 void CpuDevice::step(StageId stage) {
@@ -192,10 +173,6 @@ RankMemory CpuDevice::memory() const {
     memory.peak_in_flight = std::max(memory.peak_in_flight, step.in_flight);
   memory.peak_at = std::ranges::max_element(memory_steps_, {}, &MemoryStep::bytes)->at;
   return memory;
-}
-
-const std::vector<WorkerId>& CpuDevice::peers(StageId stage) const {
-  return std::ranges::find(spec_.stages, stage, &CpuStageSpec::stage)->peers;
 }
 
 std::vector<std::vector<float>> CpuDevice::gradients(StageId stage) const {

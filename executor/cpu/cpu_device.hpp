@@ -6,63 +6,33 @@
 
 #include <map>
 #include <memory>
-#include <string>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "executor/cpu/batches.hpp"
-#include "executor/cpu/channel.hpp"
 #include "executor/cpu/gradient_sum.hpp"
+#include "executor/placed_stage.hpp"
 #include "executor/threads/command_thread.hpp"
-#include "models/layers/segment.hpp"
 
 namespace pipeplan {
 
-// A stage as a worker is given it.
-struct CpuStageSpec {
-  StageId stage;
-  SegmentSpec segment;
-  std::int64_t peak_in_flight = 1;    // micro-batches between F and the end of their backward
-  std::int64_t split_in_flight = 0;   // between B and W
-  std::int64_t activation_slots = 0;  // receive buffers from the stage before, 0 for the first stage
-  std::int64_t gradient_slots = 0;    // from the stage behind, 0 for the last stage
-  std::vector<WorkerId> peers;        // that hold the same stage, this worker among them
-};
-
-struct CpuWorkerSpec {
-  WorkerId id;
-  std::string name;  // for messages: "stage 1", "rank 0"
-  std::vector<CpuStageSpec> stages;
-  std::int64_t stage_count = 1;  // of the network
-  BatchShare batch;
-  float loss_factor = 1;  // of each micro-batch's mean loss in the loss of the iteration
-  Optimizer optimizer;
-  ThreadPlace place;
-  const PipelineCosts* links = nullptr;  // to emulate; null: tensors arrive as fast as they are copied
-};
-
-// A stage as one worker holds it, with the buffers that its neighbours write to.
-struct CpuStageMemory {
-  Channel activations, gradients;
-  std::unique_ptr<Segment> segment;
-};
-
 // What the workers of a run share.
 struct CpuRig {
-  CpuRig(std::size_t command_count, Waiting waiting) : events(command_count, waiting) {}
+  CpuRig(std::size_t command_count, Waiting how, RunnableLayers network, const PipelineCosts* emulated)
+      : events(command_count, how), waiting(how), layers(std::move(network)), links(emulated) {}
 
   EventBoard events;
+  Waiting waiting;
   std::unique_ptr<Processor> processor = make_host_processor();
-  std::map<std::pair<WorkerId, StageId>, CpuStageMemory> stages;
+  RunnableLayers layers;       // of the whole network
+  const PipelineCosts* links;  // to emulate; null: tensors arrive as fast as they are copied
+  PlacedStages stages;
 };
 
 class CpuDevice final : public TrainingDevice, private CommandRunner {
  public:
-  // Bytes that the worker's arena needs.
-  static Bytes memory_needed(const CpuWorkerSpec& spec);
-
-  // `rig` outlives the device.
-  CpuDevice(CpuWorkerSpec spec, Arena arena, CpuRig& rig);
+  // `core` is the one it stays on; `rig` outlives the device.
+  CpuDevice(WorkerSpec spec, std::optional<int> core, Arena arena, CpuRig& rig);
 
   Result<void> begin_iteration(std::int64_t number) override;
   void enqueue(const Command& command) override { thread_.enqueue(command); }
@@ -92,14 +62,10 @@ class CpuDevice final : public TrainingDevice, private CommandRunner {
   void wait_for_ring(const Command& command, Nanoseconds start) const;
   void step(StageId stage);
 
-  [[nodiscard]] CpuStageMemory& stage_memory(StageId stage) const {
-    return rig_.stages.at({spec_.id, stage});
-  }
-  [[nodiscard]] Segment& segment(StageId stage) const { return *stage_memory(stage).segment; }
-  [[nodiscard]] const std::vector<WorkerId>& peers(StageId stage) const;
-  [[nodiscard]] bool is_last(StageId stage) const { return stage.value + 1 == spec_.stage_count; }
+  [[nodiscard]] PlacedStage& placed(StageId stage) const { return rig_.stages.at({spec_.id, stage}); }
+  [[nodiscard]] Segment& segment(StageId stage) const { return *placed(stage).segment; }
 
-  CpuWorkerSpec spec_;
+  WorkerSpec spec_;
   Arena arena_;
   CpuRig& rig_;
   Batches batches_;

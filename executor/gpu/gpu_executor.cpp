@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "executor/gpu/worker_spec.hpp"
+#include "executor/command_time.hpp"
+#include "executor/gpu/gpu_worker.hpp"
 #include "executor/training_run.hpp"
-#include "simulator/order_demand.hpp"
 
 namespace pipeplan {
 namespace {
@@ -22,10 +22,20 @@ std::string granted_text(const std::string& worker, const GpuPart& part) {
   return where;
 }
 
+// The queue that a worker asks for.
+PartRequest part_request(const Program& program, WorkerId worker, const TrainingRequest& request) {
+  const Worker& it = program.workers[worker];
+  const StagePlan& planned = request.plan.stages[stages_of_rank(program, it.rank).front()];
+  const auto place = static_cast<std::size_t>(it.copy * it.replica_count + it.replica);
+  const bool own_gpu = request.options.partitions == PartitionKind::device;
+  return {.name = worker_name(program, worker, request.plan),
+          .device = own_gpu ? planned.devices.at(place).value : 0};
+}
+
 // A plan set up on a backend's queues. The queues outlive what is made on them.
 class GpuRun {
  public:
-  GpuRun(const GpuRequest& request, GpuBackend& backend) : request_(request), backend_(backend) {}
+  GpuRun(const TrainingRequest& request, GpuBackend& backend) : request_(request), backend_(backend) {}
 
   Result<Execution> run() {
     PIPEPLAN_TRY(program, compile(request_.schedule, replication(request_.plan)));
@@ -100,12 +110,14 @@ class GpuRun {
     PerId<WorkerId, std::unique_ptr<TrainingDevice>> devices;
     std::vector<GpuWorker*> made;
     for (const WorkerId worker : workers()) {
-      GpuWorkerSpec spec = worker_spec(program_, worker, demand, request_);
-      PIPEPLAN_TRY(device, GpuWorker::make(std::move(spec), request_.model, *rig_));
+      PIPEPLAN_TRY(layers, runnable_layers(request_.model, *rig_->queues[worker]));
+      WorkerSpec spec = worker_spec(program_, worker, demand, request_, layers);
+      PIPEPLAN_TRY(device, GpuWorker::make(std::move(spec), std::move(layers), *rig_));
       made.push_back(device.get());
       devices.push_back(std::move(device));
     }
-    for (GpuWorker* worker : made) PIPEPLAN_CHECK(worker->join_peers());
+    const PipelineCosts* links = request_.options.emulate_links ? &request_.costs : nullptr;
+    for (GpuWorker* worker : made) PIPEPLAN_CHECK(worker->join_peers(links));
     return devices;
   }
 
@@ -121,7 +133,7 @@ class GpuRun {
     return notes;
   }
 
-  GpuRequest request_;
+  TrainingRequest request_;
   GpuBackend& backend_;
   Program program_;
   std::vector<std::unique_ptr<GpuQueue>> queues_;

@@ -3,22 +3,13 @@
 // What the workers of a run on GPUs share: the queue of each, the events between them, the buffers through
 // which tensors pass, and the links that are emulated. One host thread uses it.
 
-#include <map>
 #include <memory>
-#include <utility>
 
-#include "executor/cpu/channel.hpp"
 #include "executor/gpu/command_events.hpp"
 #include "executor/gpu/emulated_links.hpp"
-#include "models/layers/segment.hpp"
+#include "executor/placed_stage.hpp"
 
 namespace pipeplan {
-
-// A stage as one worker holds it, with the buffers that its neighbours write to.
-struct GpuStageMemory {
-  Channel activations, gradients;
-  std::unique_ptr<Segment> segment;
-};
 
 struct GpuRig {
   explicit GpuRig(const Program& program) : events(program) {}
@@ -31,7 +22,7 @@ struct GpuRig {
   CommandEvents events;
   GpuClock clock;
   EmulatedLinks links;
-  std::map<std::pair<WorkerId, StageId>, GpuStageMemory> stages;
+  PlacedStages stages;
 };
 
 }  // namespace pipeplan

@@ -22,79 +22,33 @@ std::int64_t scalar_count(std::span<const float> values) { return static_cast<st
 
 }  // namespace
 
-Result<std::unique_ptr<GpuWorker>> GpuWorker::make(GpuWorkerSpec spec, const ModelGraph& model, GpuRig& rig) {
+Result<std::unique_ptr<GpuWorker>> GpuWorker::make(WorkerSpec spec, RunnableLayers layers, GpuRig& rig) {
   GpuQueue& queue = *rig.queues[spec.id];
-  PIPEPLAN_TRY(layers, runnable_layers(model, queue));
-  std::unique_ptr<GpuWorker> device(new GpuWorker(std::move(spec), rig, std::move(layers)));
-  PIPEPLAN_TRY(arena, queue.reserve(device->memory_needed(), device->spec_.name));
+  std::unique_ptr<GpuWorker> device(new GpuWorker(std::move(spec), std::move(layers), rig));
+  PIPEPLAN_TRY(arena, queue.reserve(memory_needed(device->spec_), device->spec_.name));
   device->arena_.emplace(std::move(arena));
-  device->place_stages();
-  PIPEPLAN_CHECK(device->place_batches());
+  place_stages(device->spec_, queue, *device->arena_, rig.stages);
+  PIPEPLAN_TRY(batches, BatchStore::make(device->spec_.batch, queue, device->spec_.name));
+  device->batches_.emplace(std::move(batches));
   PIPEPLAN_CHECK(queue.synchronize());
   return device;
 }
 
-GpuWorker::GpuWorker(GpuWorkerSpec spec, GpuRig& rig, RunnableLayers layers)
+GpuWorker::GpuWorker(WorkerSpec spec, RunnableLayers layers, GpuRig& rig)
     : spec_(std::move(spec)), rig_(rig), queue_(*rig.queues[spec_.id]), layers_(std::move(layers)) {}
 
-SegmentSpec GpuWorker::segment_spec(const GpuStageSpec& stage) const {
-  return {.layers = std::span(layers_).subspan(static_cast<std::size_t>(stage.first_layer),
-                                               static_cast<std::size_t>(stage.layer_count)),
-          .first_layer = stage.first_layer,
-          .batch = spec_.batch.sample_count,
-          .micro_batch_count = spec_.batch.micro_batch_count,
-          .optimizer = spec_.optimizer.rule,
-          .recomputed = stage.recomputed};
-}
-
-Bytes GpuWorker::memory_needed() const {
-  Bytes sum;
-  for (const GpuStageSpec& stage : spec_.stages) {
-    const SegmentSpec segment = segment_spec(stage);
-    sum += segment_memory(segment, stage.peak_in_flight, stage.split_in_flight).total();
-    sum += layer_bytes(*segment.layers.front(), segment.batch).input * stage.activation_slots;
-    sum += layer_bytes(*segment.layers.back(), segment.batch).output * stage.gradient_slots;
-  }
-  return sum;
-}
-
-void GpuWorker::place_stages() {
-  for (const GpuStageSpec& stage : spec_.stages) {
-    const SegmentSpec segment = segment_spec(stage);
-    GpuStageMemory& memory = rig_.stages[{spec_.id, stage.stage}];
-    memory.segment = std::make_unique<Segment>(segment, queue_, *arena_);
-    memory.segment->initialize(static_cast<std::uint64_t>(spec_.batch.seed));
-    const auto inputs = static_cast<std::size_t>(segment.layers.front()->input_count(segment.batch));
-    const auto outputs = static_cast<std::size_t>(segment.layers.back()->output_count(segment.batch));
-    memory.activations.open(*arena_, stage.activation_slots, inputs);
-    memory.gradients.open(*arena_, stage.gradient_slots, outputs);
-  }
-}
-
-Result<void> GpuWorker::place_batches() {
-  BatchShape shape = spec_.batch;
-  for (const GpuStageSpec& stage : spec_.stages) {
-    if (stage.stage.value == 0) shape.input_count = layers_.front()->input_count(1);
-    if (!is_last(stage.stage)) continue;
-    shape.target_count = layers_.back()->target_count(1);
-    shape.has_loss = true;
-  }
-  PIPEPLAN_TRY(batches, BatchStore::make(std::move(shape), queue_, spec_.name));
-  batches_.emplace(std::move(batches));
-  return {};
-}
-
-Result<void> GpuWorker::join_peers() {
-  for (const GpuStageSpec& stage : spec_.stages) {
+Result<void> GpuWorker::join_peers(const PipelineCosts* links) {
+  for (const StageSpec& stage : spec_.stages) {
     if (stage.peers.size() < 2) continue;
-    PIPEPLAN_TRY(exchange, GradientExchange::make(rig_, stage.stage, spec_.id, stage.peers, stage.all_reduce,
-                                                  spec_.name));
+    const Nanoseconds time = links != nullptr ? links->times[stage.stage].all_reduce : Nanoseconds::zero();
+    PIPEPLAN_TRY(exchange,
+                 GradientExchange::make(rig_, stage.stage, spec_.id, stage.peers, time, spec_.name));
     exchanges_.emplace(stage.stage, std::move(exchange));
   }
   return {};
 }
 
-GpuStageMemory& GpuWorker::stage_memory(StageId stage) const { return rig_.stages.at({spec_.id, stage}); }
+PlacedStage& GpuWorker::placed(StageId stage) const { return rig_.stages.at({spec_.id, stage}); }
 
 Result<void> GpuWorker::begin_iteration(std::int64_t number) {
   iteration_ = number;
@@ -131,43 +85,40 @@ void GpuWorker::compute(const Command& command) {
     case OpKind::backward: backward(command); break;
     case OpKind::backward_input: backward_input(command); break;
     case OpKind::backward_weight: backward_weight(command); break;
-    case OpKind::recompute:
-      stage_memory(command.op.stage).segment->recompute(command.op.micro_batch.value);
-      break;
+    case OpKind::recompute: placed(command.op.stage).segment->recompute(command.op.micro_batch.value); break;
   }
 }
 
 void GpuWorker::forward(const Command& command) {
   const StageId stage = command.op.stage;
   const std::int64_t k = command.op.micro_batch.value;
-  GpuStageMemory& memory = stage_memory(stage);
-  Segment& segment = *memory.segment;
+  PlacedStage& here = placed(stage);
+  Segment& segment = *here.segment;
   segment.begin(k);
   trail_.note_taken(command.id, *arena_, +1);
   const std::span<float> input = segment.input(k);
-  const float* from =
-      stage.value == 0 ? batches_->inputs(k) : memory.activations.slot(command.sequence).data();
+  const float* from = stage.value == 0 ? batches_->inputs(k) : here.activations.slot(command.sequence).data();
   queue_.copy(from, input.data(), scalar_count(input));
-  if (is_last(stage)) {
+  if (spec_.is_last(stage)) {
     const std::span<float> targets = segment.targets(k);
     queue_.copy(batches_->targets(k), targets.data(), scalar_count(targets));
   }
   segment.forward(k);
-  if (is_last(stage)) queue_.copy(segment.output().data(), batches_->loss(k), 1);
+  if (spec_.is_last(stage)) queue_.copy(segment.output().data(), batches_->loss(k), 1);
 }
 
 void GpuWorker::put_output_gradient(const Command& command, std::span<float> place) {
-  if (is_last(command.op.stage)) {
+  if (spec_.is_last(command.op.stage)) {
     queue_.fill(place.data(), scalar_count(place), spec_.loss_factor);
     return;
   }
-  const float* from = stage_memory(command.op.stage).gradients.slot(command.sequence).data();
+  const float* from = placed(command.op.stage).gradients.slot(command.sequence).data();
   queue_.copy(from, place.data(), scalar_count(place));
 }
 
 void GpuWorker::backward(const Command& command) {
   const std::int64_t k = command.op.micro_batch.value;
-  Segment& segment = *stage_memory(command.op.stage).segment;
+  Segment& segment = *placed(command.op.stage).segment;
   if (segment.recomputes() && !command.recomputed_apart) segment.recompute(k);
   put_output_gradient(command, segment.output_gradient());
   segment.backward(k);
@@ -177,7 +128,7 @@ void GpuWorker::backward(const Command& command) {
 
 void GpuWorker::backward_input(const Command& command) {
   const std::int64_t k = command.op.micro_batch.value;
-  Segment& segment = *stage_memory(command.op.stage).segment;
+  Segment& segment = *placed(command.op.stage).segment;
   segment.begin_split(k);
   trail_.note_taken(command.id, *arena_, 0);
   put_output_gradient(command, segment.split_output_gradient(k));
@@ -186,7 +137,7 @@ void GpuWorker::backward_input(const Command& command) {
 
 void GpuWorker::backward_weight(const Command& command) {
   const std::int64_t k = command.op.micro_batch.value;
-  Segment& segment = *stage_memory(command.op.stage).segment;
+  Segment& segment = *placed(command.op.stage).segment;
   segment.backward_weight(k);
   segment.finish(k);
   trail_.note_released(command.id, *arena_, -1);
@@ -194,9 +145,9 @@ void GpuWorker::backward_weight(const Command& command) {
 
 void GpuWorker::send(const Command& command) {
   const bool gradient = sends_gradient(command.op.kind);
-  const Segment& segment = *stage_memory(command.op.stage).segment;
+  const Segment& segment = *placed(command.op.stage).segment;
   const StageId to = gradient ? command.op.stage.previous() : command.op.stage.next();
-  const GpuStageMemory& receiver = rig_.stages.at({command.target, to});
+  const PlacedStage& receiver = rig_.stages.at({command.target, to});
   const std::span<const float> tensor = gradient ? segment.input_gradient() : segment.output();
   const std::span<float> slot = (gradient ? receiver.gradients : receiver.activations).slot(command.sequence);
   const std::int64_t per_sample = scalar_count(tensor) / spec_.batch.sample_count;
@@ -211,13 +162,13 @@ void GpuWorker::send(const Command& command) {
 }
 
 LaunchLabel GpuWorker::transfer_label(const Command& command) const {
-  const GpuStageSpec& stage = *std::ranges::find(spec_.stages, command.op.stage, &GpuStageSpec::stage);
-  return {
-      .layer = stage.first_layer, .pass = LayerPass::transfer, .micro_batch = command.op.micro_batch.value};
+  return {.layer = spec_.at(command.op.stage).segment.first_layer,
+          .pass = LayerPass::transfer,
+          .micro_batch = command.op.micro_batch.value};
 }
 
 void GpuWorker::step(StageId stage) {
-  Segment& segment = *stage_memory(stage).segment;
+  Segment& segment = *placed(stage).segment;
   if (keep_gradients_)
     for (std::size_t layer = 0; layer < segment.layer_count(); ++layer)
       gradients_[stage].push_back(downloaded(queue_, segment.gradients(layer)));
@@ -236,7 +187,7 @@ Result<void> GpuWorker::synchronize() {
 }
 
 Result<void> GpuWorker::wait_all() {
-  losses_ = batches_->download_losses();
+  if (spec_.is_last(spec_.stages.back().stage)) losses_ = batches_->download_losses();
   PIPEPLAN_CHECK(synchronize());
   for (const CommandId id : enqueued_) {
     PIPEPLAN_TRY(stamp, rig_.events.stamp(id, rig_.clock));
@@ -254,7 +205,7 @@ std::vector<std::vector<float>> GpuWorker::gradients(StageId stage) const {
 }
 
 Result<StageValues> GpuWorker::values(StageId stage) {
-  Segment& segment = *stage_memory(stage).segment;
+  Segment& segment = *placed(stage).segment;
   StageValues values;
   for (std::size_t layer = 0; layer < segment.layer_count(); ++layer) {
     values.parameters.push_back(downloaded(queue_, segment.parameters(layer)));
@@ -265,7 +216,7 @@ Result<StageValues> GpuWorker::values(StageId stage) {
 }
 
 Result<void> GpuWorker::set_values(StageId stage, const StageValues& values) {
-  Segment& segment = *stage_memory(stage).segment;
+  Segment& segment = *placed(stage).segment;
   PIPEPLAN_ASSERT(values.parameters.size() == segment.layer_count());
   PIPEPLAN_ASSERT(values.optimizer_state.size() == segment.layer_count());
   for (std::size_t layer = 0; layer < segment.layer_count(); ++layer) {

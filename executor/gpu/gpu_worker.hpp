@@ -6,9 +6,9 @@
 // copy in the sender's own order: on one GPU straight into the receiver's buffer, between GPUs over whatever
 // joins them; the sender goes on when its tensor has left.
 
+#include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "executor/gpu/batch_store.hpp"
@@ -18,37 +18,14 @@
 
 namespace pipeplan {
 
-// A stage as a worker is given it.
-struct GpuStageSpec {
-  StageId stage;
-  std::int64_t first_layer = 0;
-  std::int64_t layer_count = 1;
-  std::vector<bool> recomputed;
-  std::int64_t peak_in_flight = 1;    // micro-batches between F and the end of their backward
-  std::int64_t split_in_flight = 0;   // between B and W
-  std::int64_t activation_slots = 0;  // receive buffers from the stage before, 0 for the first stage
-  std::int64_t gradient_slots = 0;    // from the stage behind, 0 for the last stage
-  std::vector<WorkerId> peers;        // that hold the same stage, this worker among them
-  Nanoseconds all_reduce{};           // what its links would take; 0 where they are not emulated
-};
-
-struct GpuWorkerSpec {
-  WorkerId id;
-  std::string name;  // for messages: "stage 1, replica 0"
-  std::vector<GpuStageSpec> stages;
-  std::int64_t stage_count = 1;  // of the network
-  BatchShape batch;              // its counts are filled by the device
-  float loss_factor = 1;         // of each micro-batch's mean loss in the loss of the iteration
-  Optimizer optimizer;
-};
-
 class GpuWorker : public TrainingDevice {
  public:
-  // Reserves the worker's memory on its queue in `rig`, which outlives the device. Refused: what the GPU has
-  // no room for, naming the worker, the bytes asked for and those there.
-  static Result<std::unique_ptr<GpuWorker>> make(GpuWorkerSpec spec, const ModelGraph& model, GpuRig& rig);
-  // Once all devices of the run are there.
-  Result<void> join_peers();
+  // Reserves the worker's memory on its queue in `rig`, which outlives the device. `layers` are the queue's
+  // own, to which `spec` refers. Refused: what the GPU has no room for, naming the worker, the bytes asked
+  // for and those there.
+  static Result<std::unique_ptr<GpuWorker>> make(WorkerSpec spec, RunnableLayers layers, GpuRig& rig);
+  // Once all devices of the run are there. `links`: whose times to emulate, or null.
+  Result<void> join_peers(const PipelineCosts* links);
 
   Result<void> begin_iteration(std::int64_t number) override;
   void enqueue(const Command& command) override;
@@ -63,9 +40,7 @@ class GpuWorker : public TrainingDevice {
   Result<void> set_values(StageId stage, const StageValues& values) override;
 
  private:
-  GpuWorker(GpuWorkerSpec spec, GpuRig& rig, RunnableLayers layers);
-  void place_stages();
-  Result<void> place_batches();
+  GpuWorker(WorkerSpec spec, RunnableLayers layers, GpuRig& rig);
   Result<void> synchronize();
 
   void compute(const Command& command);
@@ -77,16 +52,13 @@ class GpuWorker : public TrainingDevice {
   void send(const Command& command);
   void step(StageId stage);
 
-  [[nodiscard]] GpuStageMemory& stage_memory(StageId stage) const;
-  [[nodiscard]] SegmentSpec segment_spec(const GpuStageSpec& stage) const;
-  [[nodiscard]] Bytes memory_needed() const;
+  [[nodiscard]] PlacedStage& placed(StageId stage) const;
   [[nodiscard]] LaunchLabel transfer_label(const Command& command) const;
-  [[nodiscard]] bool is_last(StageId stage) const { return stage.value + 1 == spec_.stage_count; }
 
-  GpuWorkerSpec spec_;
+  WorkerSpec spec_;
   GpuRig& rig_;
   GpuQueue& queue_;
-  RunnableLayers layers_;  // of the whole network
+  RunnableLayers layers_;  // of the whole network; spec_ refers to them
   std::optional<Arena> arena_;
   std::optional<BatchStore> batches_;
   std::map<StageId, GradientExchange> exchanges_;

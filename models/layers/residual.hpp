@@ -1,10 +1,10 @@
 #pragma once
 
 // y = x + inner(x), the inner layers one after the other.
-//   parameters  those of the inner layers, in order
-//   stash       theirs too: the first begins with x, and each layer's output goes straight into the next
-//   one's stash deferred    for each inner layer the gradient of its output (the last one's is grad_output),
-//   then its deferred scratch     the last inner output, then the scratch that any inner layer needs
+//   parameters  those of the inner layers, in order.
+//   stash       theirs too: the first begins with x, each layer's output goes straight into the next one's.
+//   deferred    per inner layer its output's gradient (the last one's is grad_output), then its deferred.
+//   scratch     the last inner output, then the scratch that any inner layer needs.
 
 #include <memory>
 #include <vector>

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <thread>
 
 #include "profiler/cuda/cupti_library.hpp"
 #include "profiler/cuda/cupti_records.hpp"
@@ -35,6 +36,12 @@ constexpr std::array collected_kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
 std::uint64_t steady_now() {
   const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(Nanoseconds(since_start).count());
+}
+
+// Iterations begin and end in a pause: stamps that are off stay within theirs and out of any other.
+std::int64_t amid_pause() {
+  std::this_thread::sleep_for(2 * largest_clock_error);
+  return static_cast<std::int64_t>(steady_now()) - largest_clock_error.count();
 }
 
 // Where records go. CUPTI's callbacks carry no pointer of ours, so this one is found by name.
@@ -196,12 +203,12 @@ void CuptiCollector::silence_calls(CUpti_CallbackDomain domain, CUpti_CallbackId
 
 void CuptiCollector::begin_iteration(std::int64_t number) {
   iteration_ = number;
-  const auto now = static_cast<std::int64_t>(steady_now());
-  iterations_.push_back({.number = number, .start = now, .end = now});
+  const std::int64_t start = amid_pause();
+  iterations_.push_back({.number = number, .start = start, .end = start});
 }
 
 void CuptiCollector::end_iteration() {
-  if (!iterations_.empty()) iterations_.back().end = static_cast<std::int64_t>(steady_now());
+  if (!iterations_.empty()) iterations_.back().end = amid_pause();
 }
 
 void CuptiCollector::begin_launch(const LaunchLabel& label) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pipeplan {
 namespace {
 
@@ -115,11 +117,14 @@ void CuptiRecords::add_tag(const CUpti_ActivityExternalCorrelation& record) {
   open_tags_[correlation] = pack(unpack(record.externalId));
 }
 
+// Work may be stamped as if it had begun before its call, so the call is dated back. Ids come again much
+// later.
 void CuptiRecords::add_call(const CUpti_ActivityAPI& record) {
   const std::uint32_t correlation = record.correlationId;
   const auto found = open_tags_.find(correlation);
   if (found == open_tags_.end()) return;
-  trace_.launches.push_back({correlation, found->second, whole(record.start)});
+  const std::int64_t at = std::max<std::int64_t>(whole(record.start) - largest_clock_error.count(), 0);
+  trace_.launches.push_back({correlation, found->second, at});
   open_tags_.erase(found);
 }
 

@@ -11,6 +11,10 @@
 
 namespace pipeplan {
 
+// CUPTI turns the GPU's stamps into the host's clock afterwards, some microseconds off either way. What it
+// does not get right within this is no use.
+inline constexpr Nanoseconds largest_clock_error = std::chrono::microseconds(200);
+
 class CuptiRecords {
  public:
   void add(const CUpti_Activity& record);

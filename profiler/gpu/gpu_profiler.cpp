@@ -7,6 +7,7 @@
 #include "profiler/cpu_profiler.hpp"
 #include "profiler/gpu/gpu_round.hpp"
 #include "profiler/gpu/reduce.hpp"
+#include "profiler/measured_outline.hpp"
 #include "profiler/statistics.hpp"
 
 namespace pipeplan {
@@ -14,27 +15,6 @@ namespace {
 
 // Tags count iterations modulo 256.
 constexpr std::int64_t largest_traced_iteration_count = 256;
-
-// The samples of one layer, by events.
-struct LayerSamples {
-  std::vector<Nanoseconds> forward, backward_input, backward_weight, optimizer, whole;
-  void add(const PassTimes& times) {
-    forward.push_back(times.forward);
-    backward_input.push_back(times.backward_input);
-    backward_weight.push_back(times.backward_weight);
-    optimizer.push_back(times.optimizer);
-    whole.push_back(times.whole());
-  }
-};
-
-void set_times(LayerCost& cost, const LayerSamples& samples) {
-  cost.forward = median(samples.forward);
-  cost.backward_input = median(samples.backward_input);
-  cost.backward_weight = median(samples.backward_weight);
-  cost.optimizer = median(samples.optimizer);
-  cost.samples = static_cast<std::int64_t>(samples.whole.size());
-  cost.spread_fraction = spread_fraction(samples.whole);
-}
 
 std::int64_t allocations_in_iterations(const GpuTrace& trace) {
   return std::ranges::count_if(trace.memory, [&](const GpuMemoryEvent& event) {
@@ -71,7 +51,7 @@ class GpuProfiler {
     PIPEPLAN_TRY(queue, open_queue(backend_, options_));
     queue_ = std::move(queue);
     PIPEPLAN_TRY(layers, runnable_layers(model_, *queue_));
-    recording_.outline = empty_profile(layers, device);
+    recording_.outline = measured_outline(model_, layers, source(device));
     for (const std::int64_t batch : options_.micro_batch_sizes) PIPEPLAN_CHECK(measure(layers, batch));
     PIPEPLAN_TRY(high_water, queue_->pool_high_water());
     note_settings(high_water);
@@ -95,48 +75,21 @@ class GpuProfiler {
          reason.hint});
   }
 
-  Profile empty_profile(const RunnableLayers& layers, const GpuDevice& device) const {
-    Profile profile;
-    profile.model = model_.name();
-    profile.model_spec = model_.spec();
-    profile.source = {
-        .kind = "measured",
+  [[nodiscard]] ProfileSource source(const GpuDevice& device) const {
+    return {
         .device = device.name,
         .tool = "pipeplan gpu profiler",
         .settings = {{kernels_setting, backend_.version()}, {partition_setting, part_text(queue_->part())}}};
-    profile.edges = model_.edges();
-    profile.single_order = model_.has_single_order();
-    for (const LayerId id : ids<LayerId>(layers.size())) {
-      const Layer& layer = model_.layers()[id];
-      profile.layers.push_back({.name = layer.name,
-                                .kind = layer.kind,
-                                .parameter_count = layer.parameter_count,
-                                .parameter_bytes = layer_bytes(*layers[id.index()], 1).parameter,
-                                .recomputable = !is_loss(*layer.runnable),
-                                .costs = {}});
-    }
-    return profile;
   }
 
   Result<void> measure(const RunnableLayers& layers, std::int64_t batch) {
     PIPEPLAN_TRY(rounds, GpuRounds::make(model_, layers, batch, *queue_));
     arena_bytes_ = std::max(arena_bytes_, rounds->arena_bytes());
-    add_sizes(layers, batch);
+    for (const LayerId id : ids<LayerId>(layers.size()))
+      recording_.outline.layers[id].costs.push_back(layer_sizes(*layers[id.index()], batch));
     if (collector_) PIPEPLAN_CHECK(measure_kernels(*rounds, batch));
     if (!collector_) PIPEPLAN_CHECK(measure_events(*rounds));
     return {};
-  }
-
-  void add_sizes(const RunnableLayers& layers, std::int64_t batch) {
-    for (const LayerId id : ids<LayerId>(layers.size())) {
-      const LayerBytes bytes = layer_bytes(*layers[id.index()], batch);
-      recording_.outline.layers[id].costs.push_back({.micro_batch_size = batch,
-                                                     .activation = bytes.activation,
-                                                     .workspace = bytes.workspace,
-                                                     .output = bytes.output,
-                                                     .input = bytes.input,
-                                                     .deferred = bytes.deferred});
-    }
   }
 
   // Plainly, then with the collector on. It may refuse only when it starts: then the first size goes on
@@ -194,7 +147,7 @@ class GpuProfiler {
       return time;
     }));
     for (const LayerId id : ids<LayerId>(samples.size()))
-      set_times(recording_.outline.layers[id].costs.back(), samples[id.index()]);
+      samples[id.index()].summarize(recording_.outline.layers[id].costs.back());
     return {};
   }
 

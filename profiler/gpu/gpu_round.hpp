@@ -10,14 +10,9 @@
 
 #include "models/layers/gpu_queue.hpp"
 #include "models/layers/segment.hpp"
+#include "profiler/layer_samples.hpp"
 
 namespace pipeplan {
-
-// One layer in one round, by events around each pass.
-struct PassTimes {
-  Nanoseconds forward{}, backward_input{}, backward_weight{}, optimizer{};
-  [[nodiscard]] Nanoseconds whole() const { return forward + backward_input + backward_weight; }
-};
 
 class GpuRounds {
  public:
@@ -32,7 +27,7 @@ class GpuRounds {
   // The same with events around each layer and pass. The queue idles at first, so that the host is ahead of
   // it and what the host takes for a launch is in no layer's time.
   Result<Nanoseconds> run_timed();
-  // Of the last run_timed. Passes that have nothing to do (no parameters) take no time.
+  // Per layer, of the last run_timed. Passes that have nothing to do (no parameters) take no time.
   [[nodiscard]] Result<std::vector<PassTimes>> pass_times() const;
 
   // How long the queue idles before run_timed's first layer.

@@ -12,41 +12,50 @@ namespace {
 
 constexpr int warm_up_count = 2, round_count = 9;
 constexpr Bytes hog_bytes{32 << 20};  // copied at a time: more than a part's share of any cache
-constexpr std::int64_t most_copies = 50'000;
+// Above a thousand or so in a queue, a GPU makes the host wait, and the round would begin when most copies
+// are over. More than these become longer ones instead.
+constexpr std::int64_t most_copies = 800, most_times_longer = 16;
 
 // Copies memory on its queue, as often as it is told.
 class Hog {
  public:
-  static Result<Hog> make(GpuQueue& queue) {
-    PIPEPLAN_TRY(arena, queue.reserve(hog_bytes * 2, "link probe"));
+  // Copies `times_longer` times as much at a time as need be.
+  static Result<Hog> make(GpuQueue& queue, std::int64_t times_longer = 1) {
+    const Bytes bytes = hog_bytes * times_longer;
+    PIPEPLAN_TRY(arena, queue.reserve(bytes * 2, "link probe"));
     PIPEPLAN_TRY(from, queue.make_event(EventUse::timing));
     PIPEPLAN_TRY(to, queue.make_event(EventUse::timing));
-    return Hog(queue, std::move(arena), std::move(from), std::move(to));
+    return Hog(queue, bytes, std::move(arena), std::move(from), std::move(to));
   }
 
   void copy(std::int64_t times) {
     queue_->record(*from_);
-    for (std::int64_t i = 0; i < times; ++i) queue_->copy(source_, target_, count);
+    for (std::int64_t i = 0; i < times; ++i) queue_->copy(source_, target_, count_);
     queue_->record(*to_);
   }
   Result<Nanoseconds> finish() {
     PIPEPLAN_CHECK(queue_->synchronize());
     return queue_->elapsed(*from_, *to_);
   }
+  Result<void> lengthen(std::int64_t times) {
+    PIPEPLAN_TRY(longer, make(*queue_, times));
+    *this = std::move(longer);
+    return {};
+  }
 
  private:
-  static constexpr auto count = hog_bytes.value / static_cast<std::int64_t>(sizeof(float));
-
-  Hog(GpuQueue& queue, Arena arena, std::unique_ptr<GpuEvent> from, std::unique_ptr<GpuEvent> to)
+  Hog(GpuQueue& queue, Bytes bytes, Arena arena, std::unique_ptr<GpuEvent> from, std::unique_ptr<GpuEvent> to)
       : queue_(&queue),
+        count_(bytes.value / static_cast<std::int64_t>(sizeof(float))),
         arena_(std::move(arena)),
-        source_(take()),
-        target_(take()),
+        source_(take(bytes)),
+        target_(take(bytes)),
         from_(std::move(from)),
         to_(std::move(to)) {}
-  float* take() { return reinterpret_cast<float*>(arena_.allocate(hog_bytes, MemoryItem::workspace)); }
+  float* take(Bytes bytes) { return reinterpret_cast<float*>(arena_.allocate(bytes, MemoryItem::workspace)); }
 
   GpuQueue* queue_;
+  std::int64_t count_;
   Arena arena_;
   float *source_, *target_;
   std::unique_ptr<GpuEvent> from_, to_;
@@ -91,7 +100,11 @@ class InterferenceProbe {
     hogs_.front().copy(tried);
     PIPEPLAN_TRY(copying, hogs_.front().finish());
     const auto each = std::max<std::int64_t>(1, copying.count() / tried);
-    return std::min(most_copies, whole.count() * 3 / 2 / each + 2);
+    const std::int64_t wanted = whole.count() * 3 / 2 / each + 2;
+    if (wanted <= most_copies) return wanted;
+    const std::int64_t times = std::min((wanted + most_copies - 1) / most_copies, most_times_longer);
+    for (Hog& hog : hogs_) PIPEPLAN_CHECK(hog.lengthen(times));
+    return std::min((wanted + times - 1) / times, most_copies);
   }
 
   Result<void> round(LayerTimes& into, std::int64_t copies) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "profiler/gpu/reduce.hpp"
-#include "profiler/statistics.hpp"
+#include "profiler/layer_samples.hpp"
 
 namespace pipeplan {
 namespace {
@@ -81,20 +81,13 @@ class CostFiller {
   }
 
   void fill(std::int64_t layer, LayerCost& cost) const {
-    const auto forward = times(layer, LayerPass::forward);
-    const auto input = times(layer, LayerPass::backward_input);
-    const auto weight = times(layer, LayerPass::backward_weight);
-    std::vector<Nanoseconds> backward, whole;
-    for (std::size_t i = 0; i < iterations_.size(); ++i) {
-      backward.push_back(input[i] + weight[i]);
-      whole.push_back(forward[i] + backward[i]);
-    }
-    cost.forward = median(forward);
-    cost.backward_input = cost.backward_is_split ? median(input) : median(backward);
-    cost.backward_weight = cost.backward_is_split ? median(weight) : Nanoseconds{};
-    cost.optimizer = median(times(layer, LayerPass::optimizer));
-    cost.samples = static_cast<std::int64_t>(iterations_.size());
-    cost.spread_fraction = spread_fraction(whole);
+    LayerSamples samples;
+    for (const std::int64_t iteration : iterations_)
+      samples.add({.forward = time(iteration, layer, LayerPass::forward),
+                   .backward_input = time(iteration, layer, LayerPass::backward_input),
+                   .backward_weight = time(iteration, layer, LayerPass::backward_weight),
+                   .optimizer = time(iteration, layer, LayerPass::optimizer)});
+    samples.summarize(cost);
   }
 
  private:
@@ -104,14 +97,10 @@ class CostFiller {
   }
 
   // Of one micro-batch, rounded to the nearest; 0 where the pass did nothing.
-  [[nodiscard]] std::vector<Nanoseconds> times(std::int64_t layer, LayerPass pass) const {
-    std::vector<Nanoseconds> times;
-    for (const std::int64_t iteration : iterations_) {
-      const GpuCell* cell = find(iteration, layer, pass);
-      const std::int64_t count = cell == nullptr ? 0 : cell->micro_batches;
-      times.push_back(count == 0 ? Nanoseconds{} : (cell->busy + Nanoseconds{count / 2}) / count);
-    }
-    return times;
+  [[nodiscard]] Nanoseconds time(std::int64_t iteration, std::int64_t layer, LayerPass pass) const {
+    const GpuCell* cell = find(iteration, layer, pass);
+    const std::int64_t count = cell == nullptr ? 0 : cell->micro_batches;
+    return count == 0 ? Nanoseconds{} : (cell->busy + Nanoseconds{count / 2}) / count;
   }
 
   const ReducedTrace& reduced_;

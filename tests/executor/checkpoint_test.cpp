@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <limits>
 
 #include "models/base/json_file.hpp"
+#include "tests/executor/temporary_folder.hpp"
 #include "tests/support/random.hpp"
 
 namespace pipeplan {
@@ -19,25 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own for one test, gone at its end.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "pipeplan-checkpoint-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Scratch() { fs::remove_all(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  // Options for a folder inside that does not exist yet.
-  [[nodiscard]] CheckpointOptions options() const {
-    return {.folder = path_ + "/run", .every = 1, .keep = 2, .resume = true};
-  }
-
- private:
-  std::string path_;
+// Where one test has its checkpoints.
+struct Scratch {
+  test::TemporaryFolder folder;
+  [[nodiscard]] CheckpointOptions options() const { return folder.checkpoints("run", 2); }
 };
 
 std::vector<float> random_floats(test::Random& random, std::int64_t count) {

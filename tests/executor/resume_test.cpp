@@ -1,36 +1,15 @@
 // A run that stops and resumes from its checkpoints trains as one that never stopped.
 
 #include <doctest/doctest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "executor/training_digest.hpp"
+#include "tests/executor/temporary_folder.hpp"
 #include "tests/executor/trainings.hpp"
 
 namespace pipeplan {
 namespace {
 
-namespace fs = std::filesystem;
-
-// A folder of its own for one test, gone at its end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "pipeplan-resume-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] CheckpointOptions options(const std::string& name) const {
-    return {.folder = path_ + "/" + name, .every = 1, .keep = 1, .resume = true};
-  }
-
- private:
-  std::string path_;
-};
+using test::TemporaryFolder;
 
 struct Job {
   ModelGraph model = test::small_mlp();
@@ -75,15 +54,15 @@ TEST_CASE(
   for (const std::int64_t copies : {1, 2}) {
     const Job job(copies);
     const TemporaryFolder folder;
-    const auto unbroken = job.run(6, folder.options("unbroken"));
+    const auto unbroken = job.run(6, folder.checkpoints("unbroken"));
     REQUIRE(unbroken.has_value());
     CHECK(unbroken->training.has_value());
     CHECK(!unbroken->resumed_at.has_value());
-    const Checkpoint wanted = checkpoint_of(job, folder.options("unbroken"));
+    const Checkpoint wanted = checkpoint_of(job, folder.checkpoints("unbroken"));
     CHECK(wanted.iterations == 6);
     for (const std::int64_t stop : {2, 3, 5}) {
       INFO(copies << " copies, stopped after " << stop);
-      const CheckpointOptions broken = folder.options(std::to_string(stop));
+      const CheckpointOptions broken = folder.checkpoints(std::to_string(stop));
       REQUIRE(job.run(stop, broken).has_value());
       const auto resumed = job.run(6, broken);
       REQUIRE(resumed.has_value());
@@ -103,7 +82,7 @@ TEST_CASE(
 TEST_CASE("resume: where all iterations are done nothing runs") {
   const Job job(1);
   const TemporaryFolder folder;
-  const CheckpointOptions options = folder.options("done");
+  const CheckpointOptions options = folder.checkpoints("done");
   const auto whole = job.run(3, options);
   const auto again = job.run(3, options);
   REQUIRE(whole.has_value());
@@ -116,7 +95,7 @@ TEST_CASE("resume: where all iterations are done nothing runs") {
 TEST_CASE("resume: a checkpoint of another training is refused") {
   Job job(1);
   const TemporaryFolder folder;
-  const CheckpointOptions options = folder.options("other");
+  const CheckpointOptions options = folder.checkpoints("other");
   REQUIRE(job.run(3, options).has_value());
   job.options.seed = 7;
   const auto refused = job.run(4, options);
@@ -127,7 +106,7 @@ TEST_CASE("resume: a checkpoint of another training is refused") {
 TEST_CASE("resume: checkpoints every second iteration are those of the second, fourth and so on") {
   const Job job(1);
   const TemporaryFolder folder;
-  CheckpointOptions options = folder.options("second");
+  CheckpointOptions options = folder.checkpoints("second");
   options.every = 2;
   REQUIRE(job.run(5, options).has_value());
   CHECK(checkpoint_of(job, options).iterations == 4);

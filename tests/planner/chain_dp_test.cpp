@@ -23,6 +23,23 @@ std::string shown(const SplitAnswer& answer) {
                      answer->largest_memory, fmt::join(answer->bounds, " "));
 }
 
+// Checks an instance against brute force, and counts what the instances were good for.
+struct Tally {
+  int limited = 0, infeasible = 0, constrained = 0;
+
+  void check(Instance instance) {
+    const SplitAnswer expected = brute_force(instance.asked());
+    const SplitAnswer answer = chain_dp(instance.asked());
+    INFO("expected ", shown(expected), ", got ", shown(answer));
+    CHECK(answer == expected);
+    Instance unlimited = instance;
+    for (DeviceType& device : unlimited.problem.devices) device.memory.reset();
+    limited += instance.problem.devices != unlimited.problem.devices ? 1 : 0;
+    infeasible += expected ? 0 : 1;
+    constrained += expected && *expected != *chain_dp(unlimited.asked()) ? 1 : 0;
+  }
+};
+
 // Least memory, then smallest boundaries, over all splits that begin with `bounds`.
 std::pair<std::int64_t, Bounds> least_memory(const SplitProblem& problem, Bounds bounds) {
   if (static_cast<std::int64_t>(bounds.size()) == problem.stages) {
@@ -122,43 +139,26 @@ TEST_CASE("chain_dp: receive buffers decide which end of a window fits") {
 }
 
 TEST_CASE("chain_dp: equals brute force, tie-breaks included, on random small instances") {
-  int infeasible = 0, constrained = 0, limited = 0;
+  Tally tally;
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     INFO("seed ", seed);
     Random random(seed);
-    Instance instance = random_instance(random);
-    const SplitAnswer expected = brute_force(instance.asked());
-    const SplitAnswer answer = chain_dp(instance.asked());
-    INFO("expected ", shown(expected), ", got ", shown(answer));
-    CHECK(answer == expected);
-    Instance unlimited = instance;
-    for (DeviceType& device : unlimited.problem.devices) device.memory.reset();
-    limited += instance.problem.devices != unlimited.problem.devices ? 1 : 0;
-    infeasible += expected ? 0 : 1;
-    constrained += expected && *expected != *chain_dp(unlimited.asked()) ? 1 : 0;
+    tally.check(random_instance(random));
   }
-  CHECK(limited > 1000);
-  CHECK(infeasible > 300);
-  CHECK(constrained > 200);
+  CHECK(tally.limited > 1000);
+  CHECK(tally.infeasible > 300);
+  CHECK(tally.constrained > 200);
 }
 
 TEST_CASE("chain_dp: equals brute force, tie-breaks included, where layers are recomputed") {
-  int infeasible = 0, constrained = 0;
+  Tally tally;
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     INFO("seed ", seed);
     Random random(seed);
-    Instance instance = random_recomputing_instance(random);
-    const SplitAnswer expected = brute_force(instance.asked());
-    const SplitAnswer answer = chain_dp(instance.asked());
-    INFO("expected ", shown(expected), ", got ", shown(answer));
-    CHECK(answer == expected);
-    Instance unlimited = instance;
-    for (DeviceType& device : unlimited.problem.devices) device.memory.reset();
-    infeasible += expected ? 0 : 1;
-    constrained += expected && *expected != *chain_dp(unlimited.asked()) ? 1 : 0;
+    tally.check(random_recomputing_instance(random));
   }
-  CHECK(infeasible > 300);
-  CHECK(constrained > 200);
+  CHECK(tally.infeasible > 300);
+  CHECK(tally.constrained > 200);
 }
 
 TEST_CASE("chain_dp: recomputed layers pay their forward again, wherever they are cut") {

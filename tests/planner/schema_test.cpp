@@ -1,139 +1,22 @@
-// The published JSON Schemas against the readers: on thousands of documents with one fault each, both say the
-// same, except for what a schema cannot say (listed below). This is the one file that includes valijson.
+// The published JSON Schemas of profiles, clusters and plans against their readers.
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <functional>
 #include <nlohmann/json.hpp>
-
-// GCC 12 sees an overlap in "text" + std::string that is none (GCC bug 105651).
-#pragma GCC diagnostic push
-#ifndef __clang__
-#pragma GCC diagnostic ignored "-Wrestrict"
-#endif
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
-#pragma GCC diagnostic pop
 
 #include "models/cluster.hpp"
 #include "planner/plan.hpp"
 #include "profiler/profile.hpp"
-#include "tests/support/reference.hpp"
+#include "tests/support/published_schema.hpp"
 
 namespace pipeplan {
 namespace {
 
-using valijson::adapters::NlohmannJsonAdapter;
-using PlainJson = nlohmann::json;  // what valijson's adapter takes
-
-PlainJson read_schema(const std::string& name) {
-  const auto text = read_text_file((test::source_folder() / "models/schema" / name).string());
-  REQUIRE(text.has_value());
-  return PlainJson::parse(*text);
-}
-
-class PublishedSchema {
- public:
-  explicit PublishedSchema(const std::string& name) {
-    const PlainJson json = read_schema(name);
-    const auto fetch = [](const std::string& uri) {
-      return new PlainJson(read_schema(uri.substr(uri.rfind('/') + 1)));
-    };
-    valijson::SchemaParser().populateSchema(NlohmannJsonAdapter(json), schema_, fetch,
-                                            [](const PlainJson* document) { delete document; });
-  }
-
-  [[nodiscard]] bool accepts(const Json& document) const {
-    const PlainJson plain = PlainJson::parse(document.dump());
-    return valijson::Validator().validate(schema_, NlohmannJsonAdapter(plain), nullptr);
-  }
-
- private:
-  valijson::Schema schema_;
-};
-
-// Every place in a document, as JSON pointers; the document itself is "".
-void add_places(const Json& json, const std::string& here, std::vector<std::string>& places) {
-  places.push_back(here);
-  if (json.is_object())
-    for (const auto& [key, value] : json.items())
-      add_places(value, fmt::format("{}/{}", here, json_pointer_token(key)), places);
-  if (json.is_array())
-    for (std::size_t i = 0; i < json.size(); ++i) add_places(json[i], fmt::format("{}/{}", here, i), places);
-}
-
-std::vector<std::string> places(const Json& json) {
-  std::vector<std::string> places;
-  add_places(json, "", places);
-  return places;
-}
-
-struct Mutant {
-  std::string change;
-  Json document;
-};
-
-// Each place once with each of these values, once left out, and each object once with a key of no meaning.
-std::vector<Mutant> mutants(const Json& good) {
-  const std::vector<Json> values{
-      nullptr, true, -1, 0, 1, 2, 0.5, largest_document_integer, "", "x", Json::array(), Json::object()};
-  std::vector<Mutant> mutants;
-  for (const std::string& place : places(good)) {
-    const Json::json_pointer pointer(place);
-    for (const Json& value : values) {
-      Json document = good;
-      document[pointer] = value;
-      mutants.push_back({fmt::format("{} = {}", place, value.dump()), std::move(document)});
-    }
-    if (good[pointer].is_object())
-      for (const char* key : {"comment", "unknown"}) {
-        Json document = good;
-        document[pointer][key] = "text";
-        mutants.push_back({fmt::format("{}/{} added", place, key), std::move(document)});
-      }
-    if (pointer.empty()) continue;
-    Json document = good;
-    Json& parent = document[pointer.parent_pointer()];
-    if (parent.is_object())
-      parent.erase(pointer.back());
-    else
-      parent.erase(parent.begin() + std::stoi(pointer.back()));
-    mutants.push_back({place + " removed", std::move(document)});
-  }
-  return mutants;
-}
-
-// An error about how values relate to each other, which a schema cannot state.
-using BeyondSchema = std::function<bool(const Error&)>;
-
-bool says(const Error& error, std::initializer_list<const char*> phrases) {
-  return std::any_of(phrases.begin(), phrases.end(),
-                     [&](const char* phrase) { return error.message.find(phrase) != std::string::npos; });
-}
-
-struct Agreement {
-  std::size_t accepted = 0, refused = 0;
-};
-
-template<class Read>
-Agreement compare(const PublishedSchema& schema, const Json& good, Read read,
-                  const BeyondSchema& beyond_schema) {
-  Agreement agreement;
-  REQUIRE(schema.accepts(good));
-  REQUIRE(read(good).has_value());
-  for (const Mutant& mutant : mutants(good)) {
-    const auto value = read(mutant.document);
-    INFO(mutant.change << ": "
-                       << (value ? "" : fmt::format("{} {}", value.error().where, value.error().message)));
-    const bool accepted = value.has_value() || beyond_schema(value.error());
-    CHECK(schema.accepts(mutant.document) == accepted);
-    ++(value ? agreement.accepted : agreement.refused);
-  }
-  return agreement;
-}
+using test::Agreement;
+using test::compare;
+using test::error_of;
+using test::PublishedSchema;
+using test::says;
 
 Result<Profile> read_profile(const Json& json) { return profile_from_json(json, "p.json"); }
 
@@ -210,12 +93,13 @@ const char* const good_wide_plan = R"({"schema": "pipeplan.plan/1", "model": "m"
 
 TEST_CASE("schema: the profile schema and the profile reader refuse the same documents") {
   const PublishedSchema schema("profile.schema.json");
-  const BeyondSchema beyond = [](const Error& error) {
+  const auto beyond = [](const Error& error) {
     return says(error, {"wanted ascending sizes", "which is no layer", "already the name", "leads backward",
                         "cycle", "both lead", "add up to"});
   };
   for (const char* good : {good_profile, good_mlp_profile}) {
-    const Agreement agreement = compare(schema, parsed(good), read_profile, beyond);
+    const Agreement agreement = compare(
+        schema, parsed(good), [](const Json& json) { return error_of(read_profile(json)); }, beyond);
     CHECK(agreement.accepted > 25);
     CHECK(agreement.refused > 200);
   }
@@ -225,12 +109,14 @@ TEST_CASE("schema: the cluster schema and the cluster reader refuse the same doc
   const PublishedSchema schema("cluster.schema.json");
   // A fault that a schema cannot see: an unknown name, a sum, a relation, or a device number past the last
   // device.
-  const BeyondSchema beyond = [](const Error& error) {
+  const auto beyond = [](const Error& error) {
     return says(error,
                 {"not among device_types", "wanted at most memory_bytes", "the device the link starts from",
                  "have more than 65536 devices", "have a link already", "which is not in the cluster"});
   };
-  const Agreement agreement = compare(schema, parsed(good_cluster), read_cluster_json, beyond);
+  const Agreement agreement = compare(
+      schema, parsed(good_cluster), [](const Json& json) { return error_of(read_cluster_json(json)); },
+      beyond);
   CHECK(agreement.accepted > 50);
   CHECK(agreement.refused > 200);
 }
@@ -249,7 +135,7 @@ TEST_CASE("schema: the plan schema and the plan reader refuse the same documents
   const PublishedSchema schema("plan.schema.json");
   // A fault that a schema cannot see: how counts, layers, ranks, devices, bounds and the cluster's parts fit
   // together.
-  const BeyondSchema beyond = [](const Error& error) {
+  const auto beyond = [](const Error& error) {
     return says(error, {"the stage lists",        "but value and lower bound give",
                         "but micro-batch size",   "more than value_ns",
                         "are in no stage",        "are in earlier stages",
@@ -264,7 +150,8 @@ TEST_CASE("schema: the plan schema and the plan reader refuse the same documents
   };
   for (const char* good : {good_plan, good_wide_plan}) {
     const Agreement agreement = compare(
-        schema, parsed(good), [](const Json& json) { return plan_from_json(json, "plan.json"); }, beyond);
+        schema, parsed(good), [](const Json& json) { return error_of(plan_from_json(json, "plan.json")); },
+        beyond);
     CHECK(agreement.accepted > 25);
     CHECK(agreement.refused > 200);
   }

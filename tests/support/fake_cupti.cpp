@@ -80,6 +80,7 @@ class Fake final : public FakeCupti {
     return records_.size() > before;
   }
 
+  void set_clock_error(std::int64_t error) override { clock_error_ = error; }
   void drop_records(std::uint64_t count) override { dropped_ += count; }
   void spoil_buffer() override { spoilt_ = true; }
 
@@ -239,6 +240,8 @@ class Fake final : public FakeCupti {
     record.contextId = context_id;
     record.streamId = stream_id;
     while (clock_ != nullptr && now() < record.end) continue;
+    record.start += static_cast<std::uint64_t>(clock_error_);
+    record.end += static_cast<std::uint64_t>(clock_error_);
     keep(record);
   }
 
@@ -277,6 +280,7 @@ class Fake final : public FakeCupti {
   std::deque<Record> records_;
   std::uint32_t correlation_ = 0;
   std::size_t dropped_ = 0;
+  std::int64_t clock_error_ = 0;
 };
 
 Fake& fake() {

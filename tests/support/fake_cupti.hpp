@@ -23,6 +23,8 @@ class FakeCupti {
   // A call that starts nothing (cudaGetDevice); whether it left a record.
   virtual bool ask_for_device() = 0;
 
+  // From here on work is stamped so many ns later than it ran, as if the GPU's clock were off.
+  virtual void set_clock_error(std::int64_t error) = 0;
   virtual void drop_records(std::uint64_t count) = 0;
   // The next buffer ends in a record that cannot be read.
   virtual void spoil_buffer() = 0;

@@ -7,7 +7,8 @@ namespace {
 
 // A block takes as many neighbouring columns as it has lanes per column: thread (x, y) is lane y of column x.
 template<class Value>
-__global__ void add_column_sums(Value value, float* sums, std::int64_t rows, std::int64_t columns) {
+__global__ void __launch_bounds__(warp_lanes* column_lanes)
+    add_column_sums(Value value, float* sums, std::int64_t rows, std::int64_t columns) {
   __shared__ float lanes[column_lanes][warp_lanes];
   const int lane = static_cast<int>(threadIdx.y);
   for (std::int64_t first = blockIdx.x * std::int64_t{warp_lanes}; first < columns;

@@ -2,11 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <numeric>
 
 #include "tests/executor/gpu/gpu_runs.hpp"
+#include "tests/executor/temporary_folder.hpp"
 
 namespace pipeplan {
 namespace {
@@ -238,14 +237,13 @@ TEST_CASE("gpu executor: a resumed run of replicas under adam loses as one that 
   HostGpu gpu(known_times());
   const Execution unbroken = run_soundly(gpu, model, profile, plan, schedule, options);
 
-  std::string folder = (std::filesystem::temp_directory_path() / "pipeplan-gpu-XXXXXX").string();
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
-  options.checkpoints = CheckpointOptions{.folder = folder + "/run", .every = 2, .resume = true};
+  const TemporaryFolder folder;
+  options.checkpoints = folder.checkpoints("run");
+  options.checkpoints->every = 2;
   options.iterations = 3;
   run_soundly(gpu, model, profile, plan, schedule, options);
   options.iterations = 6;
   const Execution resumed = run_soundly(gpu, model, profile, plan, schedule, options);
-  std::filesystem::remove_all(folder);
   CHECK(resumed.resumed_at == 4);  // 1 + 3 iterations, the last of them saved
   CHECK(resumed.mean_losses == unbroken.mean_losses);
 }

@@ -131,6 +131,29 @@ TEST_CASE("cupti collector: kernels come to the layer, pass and iteration that l
   CHECK(fake->pushed_ids() == 0);
 }
 
+TEST_CASE("cupti collector: work stamped by a clock that is off stays in its iteration") {
+  for (const std::int64_t error : {-50'000, 50'000}) {
+    INFO("off by ", error, " ns");
+    FakedCupti fake;
+    fake->set_clock_error(error);
+    const auto collector = fake.collector();
+    REQUIRE(collector->start().has_value());
+    for (std::int64_t iteration = 0; iteration < 2; ++iteration) {
+      fake->copy(4096, 50);  // data of the iteration, brought right before it
+      collector->begin_iteration(iteration);
+      fake.run(*collector, 0, LayerPass::forward, 100);
+      collector->end_iteration();
+    }
+    const auto trace = collector->stop();
+    REQUIRE(trace.has_value());
+    const ReducedTrace reduced = reduce(*trace);
+    CHECK(reduced.dirty_iterations.empty());
+    CHECK(reduced.outside_records == 2);
+    REQUIRE(reduced.cells.size() == 2);
+    for (const auto& [key, cell] : reduced.cells) CHECK(cell.busy == Nanoseconds{100});
+  }
+}
+
 TEST_CASE("cupti collector: copies and allocations come to their layer, strays to nobody") {
   FakedCupti fake;
   const auto collector = fake.collector();

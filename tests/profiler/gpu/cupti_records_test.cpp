@@ -38,11 +38,12 @@ CUpti_ActivityExternalCorrelation tagged(std::uint32_t id, const LaunchTag& tag)
   return record;
 }
 
-CUpti_ActivityAPI call(CUpti_ActivityKind kind, std::uint32_t id, std::uint64_t start) {
+// A call whose work may be stamped from `earliest` on.
+CUpti_ActivityAPI call(CUpti_ActivityKind kind, std::uint32_t id, std::uint64_t earliest) {
   auto record = blank<CUpti_ActivityAPI>(kind);
   record.correlationId = id;
-  record.start = start;
-  record.end = start + 4;
+  record.start = earliest + static_cast<std::uint64_t>(largest_clock_error.count());
+  record.end = record.start + 4;
   return record;
 }
 
