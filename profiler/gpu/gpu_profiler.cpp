@@ -106,6 +106,7 @@ class GpuProfiler {
     queue_->set_observer(nullptr);
     if (!traced) return Failure(traced.error());
     PIPEPLAN_TRY(trace, collector_->stop());
+    trace.plain_iteration = median(plain);
     keep_trace(std::move(trace), batch);
     note_overhead(median(plain), median(*traced), batch);
     return {};

@@ -59,6 +59,8 @@ ReducedTrace reduce(const GpuTrace& trace);
 // and spread. A profile from a fabricated trace says so in source.settings. Refused: traces that are not one
 // per micro-batch size of the outline, dropped records, no iteration that counts, a layer without work in its
 // forward. Warned of: unattributed kernels, spreads above 5 %.
+inline constexpr auto launch_gap_setting = "launch_gap_ns";
+
 struct ReducedProfile {
   Profile profile;
   std::vector<Warning> warnings;

@@ -6,6 +6,7 @@
 
 #include "profiler/gpu/reduce.hpp"
 #include "profiler/layer_samples.hpp"
+#include "profiler/statistics.hpp"
 
 namespace pipeplan {
 namespace {
@@ -65,11 +66,27 @@ Result<std::vector<std::int64_t>> counting_iterations(const GpuTrace& trace, con
       "record again with more warm-ups and iterations");
 }
 
+// See launch_gap_setting.
+Nanoseconds launch_gap(const GpuTrace& trace, const ReducedTrace& reduced,
+                       const std::vector<std::int64_t>& iterations) {
+  if (!trace.plain_iteration) return {};
+  std::vector<Nanoseconds> gaps;
+  for (const std::int64_t iteration : iterations) {
+    Nanoseconds busy{};
+    std::int64_t launches = 0;
+    for (const auto& [key, cell] : reduced.cells)
+      if (std::get<0>(key) == iteration) busy += cell.busy, launches += cell.launches;
+    const Nanoseconds between = std::max(*trace.plain_iteration - busy, Nanoseconds{});
+    gaps.push_back(between / std::max<std::int64_t>(launches, 1));
+  }
+  return median(gaps);
+}
+
 // Reads the times of one trace into the costs of its micro-batch size.
 class CostFiller {
  public:
-  CostFiller(const ReducedTrace& reduced, std::vector<std::int64_t> iterations)
-      : reduced_(reduced), iterations_(std::move(iterations)) {}
+  CostFiller(const ReducedTrace& reduced, std::vector<std::int64_t> iterations, Nanoseconds gap)
+      : reduced_(reduced), iterations_(std::move(iterations)), gap_(gap) {}
 
   // The first iteration in which the layer did nothing in its forward, if there is one.
   [[nodiscard]] std::optional<std::int64_t> idle_forward(std::int64_t layer) const {
@@ -100,11 +117,13 @@ class CostFiller {
   [[nodiscard]] Nanoseconds time(std::int64_t iteration, std::int64_t layer, LayerPass pass) const {
     const GpuCell* cell = find(iteration, layer, pass);
     const std::int64_t count = cell == nullptr ? 0 : cell->micro_batches;
-    return count == 0 ? Nanoseconds{} : (cell->busy + Nanoseconds{count / 2}) / count;
+    if (count == 0) return {};
+    return (cell->busy + gap_ * cell->launches + Nanoseconds{count / 2}) / count;
   }
 
   const ReducedTrace& reduced_;
   std::vector<std::int64_t> iterations_;
+  Nanoseconds gap_;
 };
 
 LayerCost& cost_of_size(ProfiledLayer& layer, std::int64_t size) {
@@ -160,11 +179,23 @@ void warn_of_noise(Profile& profile, std::int64_t size, std::vector<Warning>& wa
        "take more samples, or let nothing else run on the GPU"});
 }
 
+// One after the other, as 950,870.
+void note_gap(Nanoseconds gap, ProfileSource& source) {
+  const auto known =
+      std::ranges::find(source.settings, launch_gap_setting, &std::pair<std::string, std::string>::first);
+  if (known == source.settings.end())
+    source.settings.emplace_back(launch_gap_setting, fmt::to_string(gap.count()));
+  else
+    known->second += fmt::format(",{}", gap.count());
+}
+
 Result<void> read_trace(const GpuTrace& trace, const std::string& where, ReducedProfile& result) {
   const ReducedTrace reduced = reduce(trace);
   PIPEPLAN_TRY(iterations, counting_iterations(trace, reduced, where));
   PIPEPLAN_CHECK(check_layers(reduced, result.profile, where));
-  const CostFiller filler(reduced, iterations);
+  const Nanoseconds gap = launch_gap(trace, reduced, iterations);
+  note_gap(gap, result.profile.source);
+  const CostFiller filler(reduced, iterations, gap);
   std::int64_t number = 0;
   for (ProfiledLayer& layer : result.profile.layers) {
     if (const auto idle = filler.idle_forward(number))

@@ -6,6 +6,7 @@
 // Times are ns on the collector's clock.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,8 @@ struct GpuTrace {
   std::string device;     // name
   std::string partition;  // "32 of 132 SMs, green context"
   std::int64_t micro_batch_size = 1;
+  // How long an iteration takes while nobody collects, gaps between kernels included; absent: not measured.
+  std::optional<Nanoseconds> plain_iteration = {};
   std::vector<GpuIteration> iterations;  // ascending
   std::vector<GpuWork> work;             // in any order, as all below
   std::vector<GpuLaunch> launches;

@@ -100,6 +100,8 @@ Json trace_json(const GpuTrace& trace) {
   json["partition"] = text_or_null(trace.partition);
   json["fabricated"] = trace.fabricated;
   json["micro_batch_size"] = trace.micro_batch_size;
+  json["plain_iteration_ns"] = nullptr;
+  if (trace.plain_iteration) json["plain_iteration_ns"] = trace.plain_iteration->count();
   json["dropped_records"] = trace.dropped_records;
   json["iterations"] = column(trace.iterations, iteration_json);
   json["names"] = names;
@@ -264,6 +266,7 @@ GpuTrace read_trace(ObjectReader reader) {
   trace.partition = reader.optional_text("partition").value_or("");
   trace.fabricated = reader.flag("fabricated", false);
   trace.micro_batch_size = reader.integer("micro_batch_size", 1);
+  trace.plain_iteration = reader.optional_time("plain_iteration_ns");
   trace.dropped_records = reader.integer("dropped_records");
   trace.iterations = read_iterations(reader);
   const std::vector<std::string> names = reader.texts("names");

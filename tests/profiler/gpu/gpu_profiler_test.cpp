@@ -84,20 +84,48 @@ void check_times(const Profile& profile, Nanoseconds gap, std::int64_t slowness 
   }
 }
 
+// Of one micro-batch of size 1, the optimizer's among them.
+struct Kernels {
+  std::int64_t count = 0;
+  Nanoseconds time{};
+  // The gaps are shared out over one launch more, the fill of the last gradient, before which the fake has
+  // none.
+  [[nodiscard]] Nanoseconds shared_gap(std::int64_t gap) const {
+    return Nanoseconds{count * gap / (count + 1)};
+  }
+};
+
+Kernels kernels_at_size_one(const ModelGraph& model) {
+  Kernels kernels;
+  for (const LayerId id : ids<LayerId>(model.layers().size()))
+    for (const LayerPass pass :
+         {LayerPass::forward, LayerPass::backward_input, LayerPass::backward_weight, LayerPass::optimizer}) {
+      const bool of_weights = pass == LayerPass::backward_weight || pass == LayerPass::optimizer;
+      if (of_weights && model.layers()[id].parameter_count == 0) continue;
+      ++kernels.count;
+      kernels.time += known_time(pass, id.value, 1);
+    }
+  return kernels;
+}
+
 bool warns_of(const Profiling& profiling, WarningCode code) {
   return std::ranges::any_of(profiling.warnings, [&](const Warning& it) { return it.code == code; });
 }
 
 }  // namespace
 
-TEST_CASE("gpu profiler: each layer and pass has the time of its kernel, at every size") {
+TEST_CASE(
+    "gpu profiler: each layer and pass has the time of its kernel and the gap before it, at every size") {
   for (const ModelGraph& model : {small_mlp(), small_transformer()}) {
     HostGpuOptions options = known_times();
-    options.launch_gap = Nanoseconds{300};  // between kernels, so in none of them
+    options.launch_gap = Nanoseconds{300};
     HostGpu gpu(options);
     const auto profiling = profile_on_gpu(model, few_samples({1, 4}), gpu);
     REQUIRE(profiling.has_value());
-    check_times(profiling->profile, Nanoseconds{0});
+    const Nanoseconds gap = kernels_at_size_one(model).shared_gap(300);
+    check_times(profiling->profile, gap);
+    CHECK(profiling->profile.source.setting(launch_gap_setting) ==
+          fmt::format("{},{}", gap.count(), gap.count()));
     CHECK(profiling->profile.model_spec == model.spec());
     CHECK(profiling->profile.source.setting(times_setting) == "kernels");
     CHECK(profiling->profile.source.setting(kernels_setting) == gpu.version());
@@ -123,27 +151,18 @@ TEST_CASE("gpu profiler: a partition is a green context of the wanted size, and 
 
 TEST_CASE("gpu profiler: the collectors overhead is that of its gaps, and warned of above 5 percent") {
   const ModelGraph model = small_mlp();
-  std::int64_t kernel_count = 0;
-  Nanoseconds kernel_time{};
-  for (const LayerId id : ids<LayerId>(model.layers().size()))
-    for (const LayerPass pass :
-         {LayerPass::forward, LayerPass::backward_input, LayerPass::backward_weight, LayerPass::optimizer}) {
-      const bool of_weights = pass == LayerPass::backward_weight || pass == LayerPass::optimizer;
-      if (of_weights && model.layers()[id].parameter_count == 0) continue;
-      ++kernel_count;
-      kernel_time += known_time(pass, id.value, 1);
-    }
+  const Kernels kernels = kernels_at_size_one(model);
   for (const std::int64_t collector_gap : {10, 800}) {
     HostGpuOptions options = known_times();
     options.launch_gap = Nanoseconds{200};
     options.collector_gap = Nanoseconds{collector_gap};
     HostGpu gpu(options);
     const Profiling profiling = profile_on_gpu(model, few_samples({1}), gpu).value();
-    const double overhead = static_cast<double>(kernel_count * collector_gap) /
-                            static_cast<double>(kernel_time.count() + kernel_count * 200);
+    const double overhead = static_cast<double>(kernels.count * collector_gap) /
+                            static_cast<double>(kernels.time.count() + kernels.count * 200);
     CHECK(profiling.profile.source.setting(cupti_overhead_setting) == fmt::format("{:.4f}", overhead));
     CHECK(warns_of(profiling, WarningCode::noisy_times) == (overhead > 0.05));
-    check_times(profiling.profile, Nanoseconds{0});
+    check_times(profiling.profile, kernels.shared_gap(200));  // the plain gap, not the collector's
   }
 }
 

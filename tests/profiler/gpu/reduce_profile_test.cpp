@@ -151,6 +151,26 @@ TEST_CASE("reduce: where overhead lies in every iteration they count all the sam
         "the collector was at work in all 3 iterations at micro-batch size 1 (1 spans of overhead)");
 }
 
+TEST_CASE("reduce: what a plain iteration lasts beyond its kernels is shared out over them") {
+  TraceMaker maker(1, 1);
+  maker.run(0, 0, forward, 10);
+  maker.run(0, 0, backward_input, 20);
+  maker.trace().plain_iteration = Nanoseconds{10 + 20 + 2 * 7 + 1};
+  const auto reduced = reduce({outline(1, {1}), {maker.trace()}}, "t.json");
+  REQUIRE(reduced.has_value());
+  CHECK(cost(*reduced, 0).forward.count() == 10 + 7);
+  CHECK(cost(*reduced, 0).backward_input.count() == 20 + 7);
+  CHECK(cost(*reduced, 0).backward_weight.count() == 0);
+  CHECK(reduced->profile.source.setting(launch_gap_setting) == "7");
+}
+
+TEST_CASE("reduce: a plain iteration shorter than the traced kernels leaves no gap") {
+  TraceMaker maker(1, 1);
+  maker.run(0, 0, forward, 10);
+  maker.trace().plain_iteration = Nanoseconds{9};
+  CHECK(cost(*reduce({outline(1, {1}), {maker.trace()}}, "t.json"), 0).forward.count() == 10);
+}
+
 TEST_CASE("reduce: the profile of a fabricated trace says so, of a recorded one it does not") {
   GpuRecording recording = calm(1);
   CHECK(reduce(recording, "t.json")->profile.source.setting(trace_setting).empty());

@@ -45,6 +45,7 @@ GpuRecording full_recording() {
   trace.launches = {{7, tag(0, 0, LayerPass::forward, 0), 105},
                     {4294967295, tag(255, 4294967295, LayerPass::transfer, 65535), 0}};
   trace.memory = {{true, 0x7f0000000000, 512, 104, 7, 1024}, {false, 0x7f0000000000, 512, 125, 8, 0}};
+  trace.plain_iteration = Nanoseconds{4321};
   trace.overheads = {{"buffer flush", 160, 170}, {"", 180, 180}};
   trace.dropped_records = 3;
   trace.fabricated = true;
