@@ -37,13 +37,12 @@ class ProfileVerb : public Verb {
            "\\\n"
            "      --probe 2 --save-cluster two-parts.json -o gpu.json\n"
            "  pipeplan profile --from-trace trace.json -o gpu.json\n"
-           "On the CPU whole training micro-batches run on one core; medians go into the profile. The load "
-           "guard says\n"
-           "whether the machine was quiet enough to believe them. On a GPU the times are those of the "
-           "kernels, "
-           "read\n"
-           "through CUPTI, or of events around each layer where CUPTI is not to be had; the profile says "
-           "which.";
+           "On the CPU whole training micro-batches run on one core; medians go into the profile, and the "
+           "load\n"
+           "guard says whether the machine was quiet enough to believe them. On a GPU a time is that of the\n"
+           "kernels and the gaps before them, read through CUPTI, or of events around each layer where "
+           "CUPTI\n"
+           "is not to be had; the profile says which.";
   }
 
   void declare(CLI::App& app) override {
